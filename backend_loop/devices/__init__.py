@@ -1,0 +1,1 @@
+"""Real things behind one small protocol: observe and act."""

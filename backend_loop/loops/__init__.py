@@ -1,0 +1,1 @@
+"""What repeats in the background beside the missions."""

@@ -1,0 +1,1 @@
+"""The mission types that come with the product, one file each."""

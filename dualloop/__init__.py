@@ -1,0 +1,1 @@
+"""The product as one command; the only package that may import both loops."""

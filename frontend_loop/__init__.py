@@ -1,0 +1,1 @@
+"""The foreground loop: accepts and tells, decides nothing."""

@@ -1,0 +1,1 @@
+"""Where foreign bytes come in; every ingress ends at the door."""

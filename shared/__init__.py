@@ -1,0 +1,1 @@
+"""The contract between the two loops: only what both need."""

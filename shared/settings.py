@@ -1,0 +1,66 @@
+"""One settings class for every process: environment prefix ``DUALLOOP_``, ``.env`` honoured."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import field_validator
+
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Settings(BaseSettings):
+    """Everything that may be configured, with its default and its unit."""
+
+    model_config = SettingsConfigDict(env_prefix="DUALLOOP_", env_file=".env", extra="ignore", frozen=True)
+
+    host: str = Field("127.0.0.1", description="address the foreground listens on")
+    port: int = Field(8000, ge=0, le=65535, description="port of the foreground")
+    health_port: int = Field(0, ge=0, le=65535, description="health port of a background process; 0: a free one")
+    home_port: int = Field(0, ge=0, le=65535, description="port of the simulated home; 0: a free one")
+    home_url: str | None = Field(None, description="base URL of the simulated home, for device adapters and hand switch")
+    state_dir: Path = Field(Path(".dualloop"), description="folder of the embedded Redis, the home and process files")
+    redis_url: str | None = Field(None, description="redis://, rediss:// or unix://; unset: the embedded Redis of `up`")
+    missions: Annotated[tuple[str, ...], NoDecode] = Field((), description="import paths of mission modules, by comma")
+    pools: Annotated[tuple[str, ...], NoDecode] = Field(("default",), description="pools this worker serves, by comma")
+    shards: int = Field(1, ge=1, le=1024, description="shards of the fleet; fixed at its first start")
+
+    slots: int = Field(100, ge=1, description="missions a worker runs at a time")
+    urgent_slots: int = Field(4, ge=0, description="further slots kept for urgent missions")
+    lease_s: Seconds = Field(6.0, description="lease of a worker on its missions")
+    drain_s: Seconds = Field(20.0, description="grace of a stop before handlers are cut")
+    retention_s: Seconds = Field(86_400.0, description="how long a result is kept")
+    deadline_s: Seconds = Field(300.0, description="deadline of a command that names none, unless its type does")
+    max_body: int = Field(256 * 1024, ge=1, description="bytes of a command's body")
+    max_depth: int = Field(64, ge=1, description="nesting of a command's JSON")
+    max_wait_s: Seconds = Field(30.0, description="longest long-poll")
+    max_transitions: int = Field(10_000, ge=1, description="transitions a mission may have before it is failed")
+    redis_timeout_s: Seconds = Field(2.0, description="how long an answer of Redis may take before the link is dropped")
+
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("localhost", "127.0.0.1", "[::1]"), description="Host header values served, by comma; * for all"
+    )
+    allowed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="further Origin values that may open sockets, by comma; the own host always may"
+    )
+    log_format: Literal["auto", "terminal", "json"] = Field("auto", description="auto: terminal on a TTY, else json")
+    log_level: str = Field("info", description="debug, info, warning or error")
+    otlp_endpoint: str | None = Field(None, description="OTLP/HTTP base URL for traces; unset: tracing is off")
+
+    @field_validator("missions", "pools", "allowed_hosts", "allowed_origins", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @property
+    def renew_s(self) -> float:
+        """Renewal interval R: at most a third of the lease (P7)."""
+        return self.lease_s / 3
+
+    @property
+    def poll_s(self) -> float:
+        """Slow poll p: at most a sixth of the lease, so that L + 2R + 2p <= 2L (P7)."""
+        return self.lease_s / 6
