@@ -1,0 +1,98 @@
+"""What goes wrong, said once: problems for clients (RFC 9457) and faults of Redis."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+TITLES: Final[Mapping[str, tuple[int, str]]] = {
+    "bad_json": (400, "The body is not JSON"),
+    "bad_encoding": (400, "The body is not UTF-8"),
+    "bad_id": (404, "No such mission"),
+    "not_found": (404, "Not found"),
+    "method_not_allowed": (405, "Method not allowed"),
+    "ended": (409, "The mission has ended"),
+    "expired": (410, "The result has expired"),
+    "too_large": (413, "The body is too large"),
+    "wrong_content_type": (415, "The body must be application/json"),
+    "bad_host": (421, "This host is not served here"),
+    "forbidden_origin": (403, "This origin may not open sockets"),
+    "invalid": (422, "The command is not valid"),
+    "too_deep": (422, "The JSON is nested too deeply"),
+    "not_finite": (422, "JSON has no NaN and no infinity"),
+    "unknown_type": (422, "No such mission type"),
+    "inbox_full": (429, "Too many unread events"),
+    "internal": (500, "Internal error"),
+    "no_catalogue": (503, "No mission types are known yet"),
+    "redis_unavailable": (503, "The queue is unavailable"),
+    "home_unavailable": (503, "The home is unavailable"),
+}
+"""Every code a client may meet, with its status and title; the detail is the sentence of the case."""
+
+
+class Problem(Exception):  # noqa: N818  RFC 9457 calls it a problem
+    """An error for the client: becomes ``application/problem+json`` on every transport.
+
+    Args:
+        code: one of `TITLES`; gives status and title.
+        detail: a sentence that says what is wrong and what to do.
+        errors: ``{"pointer": JSON pointer, "detail": sentence}`` per fault.
+        retryable: the same request may succeed later.
+        retry_after: seconds, for the header of that name.
+        correlation_id: of the mission concerned, if any.
+    """
+
+    def __init__(  # noqa: PLR0913  the fields of the document
+        self,
+        code: str,
+        detail: str,
+        *,
+        errors: Sequence[Mapping[str, str]] = (),
+        retryable: bool = False,
+        retry_after: float | None = None,
+        correlation_id: str | None = None,
+    ) -> None:
+        """Look the code up; an unknown one is a bug here."""
+        super().__init__(detail)
+        self.status, self.title = TITLES[code]
+        self.code = code
+        self.detail = detail
+        self.errors = list(errors)
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.correlation_id = correlation_id
+
+    def document(self, instance: str | None = None) -> dict[str, Any]:
+        """The RFC 9457 document; `instance` is the path of the request."""
+        return {
+            "type": f"urn:dualloop:problem:{self.code}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "instance": instance,
+            "code": self.code,
+            "correlation_id": self.correlation_id,
+            "retryable": self.retryable,
+            "errors": self.errors,
+        }
+
+    def body(self, instance: str | None = None) -> bytes:
+        """The document as JSON."""
+        return to_json(self.document(instance))
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """Headers of the HTTP answer."""
+        head = [(b"content-type", b"application/problem+json")]
+        if self.retry_after is not None:
+            head.append((b"retry-after", str(max(1, round(self.retry_after))).encode()))
+        if self.correlation_id is not None:
+            head.append((b"x-correlation-id", self.correlation_id.encode()))
+        return head
+
+
+class RedisAwayError(Exception):
+    """Redis did not take the command: nothing was written, the same call may be made again."""
+
+
+class RedisUnknownError(RedisAwayError):
+    """The command was sent and its answer was lost: it may have been carried out."""

@@ -1,0 +1,91 @@
+"""Every key and channel, built here and nowhere else.
+
+All keys of a shard carry its hash tag, so that no script ever touches two shards:
+
+====================================  ======  =======================================================================
+key under ``dl:{sN}:``                kind    holds, and until when
+====================================  ======  =======================================================================
+``mission:<id>``                      hash    the record, the truth about one mission; until retired
+``log:<id>``                          list    its events, JSON, event ``seq`` n at index n - 1; until retired
+``result:<id>``                       string  the result document; expires with the retention
+``inbox:<id>``                        list    unread entries for the lease holder; until consumed or the end
+``inbox_ids:<id>``                    set     ids of all entries of the run; until the end
+``outbox:<id>``                       list    rows that a commit causes elsewhere; until carried out
+``outboxes``                          zset    missions with rows, by the time of the oldest
+``lane:<priority>:<pool>:<tenant>``   zset    ready missions by order number
+``ring:<priority>:<pool>``            zset    tenants with a lane that is not empty, by the time last served
+``timers``                            zset    waiting missions by wake time, epoch ms
+``deadlines``                         zset    missions by deadline, epoch ms
+``retire``                            zset    ended missions by the time to remove them, epoch ms
+``target:<tenant>:<target>``          string  the mission that holds this target
+``waiters:<tenant>:<target>``         zset    missions that wait for it, by priority, then order number
+``parked:<type@version>``             zset    missions of a type that no passing worker knew, by first parking
+``parked_types``                      set     the types that have such missions
+``owners``                            zset    leases: owner id by lease end, epoch ms
+``looks``                             hash    first looks at lapsed owners: lease end and time of the look
+``held:<owner>``                      set     missions this owner leases
+``signals:<owner>``                   set     those among them with unread entries
+``tick``                              string  when claim or renew last ran, epoch ms
+``order`` ``fence``                   string  counters: order numbers; fencing tokens
+``counts``                            hash    missions by ``type|status|state``
+====================================  ======  =======================================================================
+
+Fleet-wide, under ``dl:{s0}:``: ``fleet`` (hash: shards, mac_key), ``catalogue`` (hash: type@version → row),
+``catalogue_seen`` (zset: type@version by last sight of a live worker) and ``catalogue_rev`` (counter of changes).
+
+Channels, hints only: ``wake:<pool>``, ``signal:<owner>`` and ``feed:<foreground>``, each under the shard's prefix.
+"""
+
+from functools import cache
+
+
+@cache
+def prefix(shard: int) -> str:
+    """What all keys of a shard begin with."""
+    return f"dl:{{s{shard}}}:"
+
+
+FLEET = prefix(0) + "fleet"
+CATALOGUE = prefix(0) + "catalogue"
+CATALOGUE_SEEN = prefix(0) + "catalogue_seen"
+CATALOGUE_REV = prefix(0) + "catalogue_rev"
+
+
+def mission(shard: int, task_id: str) -> str:
+    """The record."""
+    return f"{prefix(shard)}mission:{task_id}"
+
+
+def log(shard: int, task_id: str) -> str:
+    """The events."""
+    return f"{prefix(shard)}log:{task_id}"
+
+
+def result(shard: int, task_id: str) -> str:
+    """The result document, for clients that read Redis too."""
+    return f"{prefix(shard)}result:{task_id}"
+
+
+def inbox(shard: int, task_id: str) -> str:
+    """Unread entries for the lease holder."""
+    return f"{prefix(shard)}inbox:{task_id}"
+
+
+def held(shard: int, owner: str) -> str:
+    """Missions that an owner leases."""
+    return f"{prefix(shard)}held:{owner}"
+
+
+def wake(shard: int, pool: str) -> str:
+    """Channel: something is ready in this pool."""
+    return f"{prefix(shard)}wake:{pool}"
+
+
+def signal(shard: int, owner: str) -> str:
+    """Channel: a mission of this owner has unread entries; the message is its id."""
+    return f"{prefix(shard)}signal:{owner}"
+
+
+def feed(shard: int, foreground: str) -> str:
+    """Channel: events of missions that this foreground watches."""
+    return f"{prefix(shard)}feed:{foreground}"
