@@ -22,6 +22,7 @@ class Settings(BaseSettings):
     home_url: str | None = Field(None, description="base URL of the simulated home, for device adapters and hand switch")
     state_dir: Path = Field(Path(".dualloop"), description="folder of the embedded Redis, the home and process files")
     redis_url: str | None = Field(None, description="redis://, rediss:// or unix://; unset: the embedded Redis of `up`")
+    redis_server: Path | None = Field(None, description="program of the embedded Redis; unset: bundled, else the PATH's")
     missions: Annotated[tuple[str, ...], NoDecode] = Field((), description="import paths of mission modules, by comma")
     pools: Annotated[tuple[str, ...], NoDecode] = Field(("default",), description="pools this worker serves, by comma")
     shards: int = Field(1, ge=1, le=1024, description="shards of the fleet; fixed at its first start")
