@@ -1,0 +1,250 @@
+"""Loops as things of their own: whatever repeats, in either process, is ``once()`` plus the runner below.
+
+A loop answers with values: ``After(seconds)``, ``Idle()`` or ``Done()``. Whoever writes one gets for free that it can
+be paused, woken and stopped, that its life is visible, that no exception ends it, and that it never spins.
+"""
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from shared import logs
+from shared.clock import now_ms
+from shared.loop_life import Declaration, Life, Scale, Snapshot, Trigger
+
+BACKOFF_S = 0.1  # the first pause after a failure is drawn from 0 to this, and doubles
+BACKOFF_CAP_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """Go again so many seconds from now, sooner if woken. 0: at once, others first."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing to do: sleep until woken, at most the loop's interval, counted from where this iteration began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The loop has done all that it was for, and ends."""
+
+
+Answer = After | Idle | Done
+
+
+class Clock(Protocol):
+    """The time a loop lives by: real, or a test's."""
+
+    def monotonic(self) -> float:
+        """Seconds that only rise."""
+
+    def epoch_ms(self) -> int:
+        """Wall-clock milliseconds, to be shown."""
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> None:
+        """Return when the event is set or the seconds (may be infinite) have passed."""
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    monotonic = staticmethod(time.monotonic)
+    epoch_ms = staticmethod(now_ms)
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> None:
+        """Return when the event is set or the seconds (may be infinite) have passed."""
+        try:
+            async with asyncio.timeout(None if math.isinf(seconds) else seconds):
+                await event.wait()
+        except TimeoutError:
+            pass
+
+
+class Loop:
+    """One loop: its declaration, its controls and its life.
+
+    The controls act within this process, at once, and belong to its event loop; from another thread:
+    ``event_loop.call_soon_threadsafe(loop.wake)``.
+    """
+
+    def __init__(  # noqa: PLR0913  a declaration: each is named where it is given
+        self,
+        name: str,
+        once: Callable[[], Awaitable[Answer]],
+        *,
+        trigger: Trigger,
+        interval_s: float | None = None,
+        patience_s: float = 10.0,
+        vital: bool = True,
+        describe: str = "",
+        output: str = "",
+        on_failure: str = "tried again after a pause that grows from 0.1 s to 30 s",
+        scale: Scale = "every process",
+        clock: Clock | None = None,
+        dice: Callable[[], float] = random.random,
+    ) -> None:
+        """Declare a loop; nothing runs yet.
+
+        Args:
+            name: what it is called everywhere, a word or two with a hyphen.
+            once: one iteration. Whatever it raises is a failure of this iteration, never of the loop.
+            trigger: ``woken`` sleeps until ``wake()`` and never longer than the interval, which covers a lost hint;
+                ``timed`` goes every interval; ``outside`` waits inside ``once`` for the world, and goes again at once.
+            interval_s: the slow poll of ``woken``, the period of ``timed``; ``outside`` has none.
+            patience_s: an iteration without a ``beat()`` for longer, or one due for longer, means that it is stuck.
+                An ``outside`` loop bounds its own wait below this.
+            vital: whether its being stuck, or failing for a minute, makes the process not ready.
+            describe: one sentence on what it does.
+            output: what it writes, and where to.
+            on_failure: what becomes of the work when an iteration fails.
+            scale: how many of it run in a fleet.
+            clock: the time it lives by.
+            dice: a number from 0 to 1, for the jitter of pauses after failures.
+
+        Raises:
+            ValueError: the interval does not fit the trigger, or would spin.
+        """
+        self._of = Declaration(name, describe, trigger, interval_s, patience_s, output, on_failure, scale, vital)
+        self._once, self._clock, self._dice = once, clock or SystemClock(), dice
+        self._life = Life(self._of)
+        self._nudge = asyncio.Event()  # look again: a control was used
+        self._woken = self._done = False
+
+    @property
+    def name(self) -> str:
+        """What it is called everywhere."""
+        return self._of.name
+
+    @property
+    def vital(self) -> bool:
+        """Whether its being stuck makes the process not ready."""
+        return self._of.vital
+
+    @property
+    def alive(self) -> bool:
+        """Whether ``run()`` is under way, paused or not."""
+        return self._life.alive
+
+    def wake(self) -> None:
+        """Go at once; during an iteration: once more right after it. A failing loop finishes its pause first."""
+        self._woken = True
+        self._nudge.set()
+
+    def pause(self) -> None:
+        """Begin no further iteration; the one under way ends as it would."""
+        self._life.paused = True
+        self._nudge.set()
+
+    def resume(self) -> None:
+        """Undo ``pause``; what became due meanwhile goes at once."""
+        if self._life.paused:
+            self._life.paused = False
+            self._life.resume(self._clock.monotonic())
+            self._nudge.set()
+
+    def stop(self) -> None:
+        """End ``run()`` after the iteration under way, if any."""
+        self._life.stopping = True
+        self._nudge.set()
+
+    def start(self) -> None:
+        """Take back a ``stop`` that has not yet ended ``run()``; to run an ended loop again, see ``Loops``."""
+        self._life.stopping = False
+
+    def beat(self) -> None:
+        """Say from within a long iteration that it is alive."""
+        self._life.beat(self._clock.monotonic(), self._clock.epoch_ms())
+
+    def stuck(self, now: float) -> str | None:
+        """A sentence if it is stuck at this monotonic time, else None. May be asked from another thread."""
+        return self._life.stuck(now)
+
+    def state(self) -> Snapshot:
+        """What it is and how it does, now."""
+        return self._life.snapshot(self._clock.monotonic())
+
+    async def run(self) -> None:
+        """Iterate until done, stopped or cancelled.
+
+        Raises:
+            RuntimeError: it runs already.
+        """
+        if self._life.alive:
+            raise RuntimeError(f"loop {self.name} runs already")
+        self._life.alive, self._life.stopping, self._done = True, False, False
+        self._life.due = self._clock.monotonic()
+        try:
+            while await self._next():
+                await self._iterate()
+        finally:
+            self._life.alive = False
+
+    async def _next(self) -> bool:
+        """Wait for the next iteration; false if there is none. Gives way to others once, whatever was answered."""
+        await asyncio.sleep(0)
+        while not (self._done or self._life.stopping):
+            if _cancelling():  # an iteration that swallowed it, or turned it into another error, does not outlive it
+                raise asyncio.CancelledError
+            left = self._left()
+            if left <= 0:
+                return True
+            self._nudge.clear()
+            await self._clock.wait(self._nudge, left)
+        return False
+
+    def _left(self) -> float:
+        """Seconds to the next iteration as things stand."""
+        if self._life.paused:
+            return math.inf
+        if self._woken and not self._life.failures:
+            return 0.0
+        return self._life.due - self._clock.monotonic()
+
+    async def _iterate(self) -> None:
+        self._woken = False
+        begun = self._clock.monotonic()
+        self._life.begin(begun, self._clock.epoch_ms())
+        try:
+            with logs.bound(loop=self.name, iteration=self._life.iterations):
+                self._plan(await self._once(), begun)
+        except asyncio.CancelledError as stray:
+            if _cancelling():
+                raise
+            self._fail(stray)  # something it waited for was cancelled, not the loop
+        except Exception as error:  # noqa: BLE001  that no exception ends a loop is what this class is for
+            self._fail(error)
+        else:
+            self._life.succeed(self._clock.epoch_ms())
+        finally:
+            self._life.end(self._clock.monotonic(), self._clock.epoch_ms())
+
+    def _plan(self, answer: Answer, begun: float) -> None:
+        match answer:
+            case After(seconds):
+                limit = self._of.interval_s if self._of.trigger == "woken" and self._of.interval_s else math.inf
+                self._life.due = self._clock.monotonic() + max(0.0, min(seconds, limit))
+            case Idle():
+                self._life.due = begun + (self._of.interval_s or 0.0)
+            case Done():
+                self._done = True
+            case _:
+                raise TypeError(f"once() answered {answer!r}; it must say After(seconds), Idle() or Done()")
+
+    def _fail(self, error: BaseException) -> None:
+        now = self._clock.monotonic()
+        pause_s = self._dice() * min(BACKOFF_CAP_S, BACKOFF_S * 2.0 ** min(self._life.failures, 20))
+        self._life.due = now + pause_s
+        self._life.fail(error, now, pause_s)
+
+
+def _cancelling() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
