@@ -1,0 +1,87 @@
+"""Group commit: calls of one script that are ready together leave in one flush, at most two flushes under way.
+
+With one flight Redis and Python take turns to idle; a second one, once enough waits for it, keeps both busy.
+"""
+
+import asyncio
+from collections import deque
+from typing import Any, Final, NamedTuple
+
+from shared.redis import Link, ReplyError
+from shared.scripts import SCRIPTS
+
+MOST: Final = 50
+"""Items a script takes at a time (P4)."""
+
+Arg = str | bytes | int
+
+
+class _Waiting(NamedTuple):
+    head: tuple[Arg, ...]
+    item: tuple[Arg, ...]
+    answer: asyncio.Future[Any]
+
+
+class Flights:
+    """Batches the items of one verb on one shard. The script answers epoch ms, then one answer per item.
+
+    Args:
+        link: where to.
+        verb: the script.
+        prefix: of the shard.
+        second_from: items that must wait before a second flight leaves.
+    """
+
+    def __init__(self, link: Link, verb: str, prefix: str, *, second_from: int) -> None:
+        """Nothing flies yet."""
+        self._link, self._script, self._prefix, self._second_from = link, SCRIPTS[verb], prefix, second_from
+        self._waiting: deque[_Waiting] = deque()
+        self._flying = 0
+        self._due = False
+        self.now_ms = 0  # Redis' clock at the last landing
+
+    def add(self, head: tuple[Arg, ...], item: tuple[Arg, ...]) -> asyncio.Future[Any]:
+        """Queue one item; `head` goes in front of a flush, so items with another head wait for the next one.
+
+        Raises, in the future: what `Link.call` raises; the item's own answer else.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        self._waiting.append(_Waiting(head, item, answer))
+        if not self._due:
+            self._due = True
+            loop.call_soon(self._leave)
+        return answer
+
+    def _leave(self) -> None:
+        self._due = False
+        waiting = self._waiting
+        while waiting and (self._flying == 0 or (self._flying == 1 and len(waiting) >= self._second_from)):
+            head, batch = waiting[0].head, []
+            while waiting and len(batch) < MOST and waiting[0].head == head:
+                batch.append(waiting.popleft())
+            args = [*head, *(arg for one in batch for arg in one.item)]
+            self._flying += 1
+            flight = self._link.call("EVALSHA", self._script.sha, 1, self._prefix, *args)
+            flight.add_done_callback(lambda done, batch=batch, args=args: self._land(done, batch, args))
+
+    def _land(self, flight: asyncio.Future[Any], batch: list[_Waiting], args: list[Arg]) -> None:
+        error = flight.exception()
+        if isinstance(error, ReplyError) and str(error).startswith("NOSCRIPT"):
+            # nothing ran: the server forgot its scripts (a flush, another master)
+            again = self._link.call("EVAL", self._script.text, 1, self._prefix, *args)
+            again.add_done_callback(lambda done: self._land(done, batch, args))
+            return
+        self._flying -= 1
+        if error is None:
+            answers = flight.result()
+            self.now_ms = answers[0]
+            for one, answer in zip(batch, answers[1:], strict=True):
+                if not one.answer.done():
+                    one.answer.set_result(answer)
+        else:
+            for one in batch:
+                if not one.answer.done():
+                    one.answer.set_exception(error)
+        if self._waiting:
+            self._leave()

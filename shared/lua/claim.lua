@@ -1,0 +1,172 @@
+-- One round trip for all that a worker needs: its lease, due timers, takeover of the dead, and work.
+-- KEYS      1 the shard's prefix
+-- ARGV      1 owner  2 register: 1 for the owner's first claim  3 lease_ms  4 renew_ms  5 poll_ms  6 free slots
+--           7 free slots for urgent  8 pools, by comma  9 types known, as ",type@version,…,"
+-- Answers   LOST, or {epoch ms, ms until something is due, {id fence rev seq type version state document envelope
+--           deadline deaths run target started_at root {unread entries}}*}
+-- Invariant what is answered is leased by this owner under a raised fence (P2); nothing that is not due, not ready or
+--           alive is moved (P6, P7, P9, P13). At most 50 missions, and never more than the free slots.
+local owner, renew, poll = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5])
+local BATCH, LOOKED_AT = 50, 200
+
+local lease_end = call('ZSCORE', P .. 'owners', owner)
+if ARGV[2] ~= '1' and not (lease_end and tonumber(lease_end) > 0) then return 'LOST' end
+call('ZADD', P .. 'owners', now + ARGV[3], owner)
+thaw(poll)
+
+local function status_in_lane(m_status, rev)
+  if m_status == 'COMPENSATING' then return m_status end
+  return (rev or '0') == '0' and 'PENDING' or 'WAITING'
+end
+
+-- Timers that are due
+for _, id in ipairs(call('ZRANGE', P .. 'timers', '-inf', now, 'BYSCORE', 'LIMIT', 0, BATCH)) do
+  local m = call('HMGET', record(id), 'place', 'lane', 'order', 'target')
+  call('ZREM', P .. 'timers', id)
+  if m[1] == 'waiting' then
+    call('HSET', record(id), 'place', enter(id, m[2], m[3], m[4]), 'ready_at', now)
+  end
+end
+
+-- Lapsed owners, seen so at two looks two renewals apart: their missions go back to their lanes, deaths counted (P7, P8)
+local function reclaim(id)
+  local m = call('HMGET', record(id), 'place', 'owner', 'lane', 'order', 'type', 'status', 'state', 'rev', 'seq', 'watchers')
+  local seq, status = (m[9] or 0) + 1, status_in_lane(m[6], m[8])
+  local deaths = call('HINCRBY', record(id), 'deaths', 1)
+  call('HSET', record(id), 'place', 'lane', 'status', status, 'seq', seq)
+  to_lane(id, m[3], m[4])
+  count(m[5], m[6], m[7], -1)
+  count(m[5], status, m[7], 1)
+  local ev = event(seq, status, m[7], '{"event":"reclaimed","deaths":' .. deaths .. '}')
+  call('RPUSH', P .. 'log:' .. id, ev)
+  tell(id, m[10], '\nE' .. ev)
+end
+local soonest = poll
+local lapsed = call('ZRANGE', P .. 'owners', '-inf', now, 'BYSCORE', 'LIMIT', 0, 5, 'WITHSCORES')
+for i = 1, #lapsed, 2 do
+  local other, ended = lapsed[i], lapsed[i + 1]
+  local seen, first = string.match(call('HGET', P .. 'looks', other) or '', '^(.-)@(.*)$')
+  if tonumber(ended) > 0 and seen ~= ended then
+    call('HSET', P .. 'looks', other, ended .. '@' .. now)
+    soonest = math.min(soonest, 2 * renew)
+  elseif tonumber(ended) > 0 and now - first < 2 * renew then
+    soonest = math.min(soonest, first + 2 * renew - now)
+  else
+    -- score 0: the owner is lost from here on, though its missions may take several claims to put back
+    call('ZADD', P .. 'owners', 0, other)
+    for _, id in ipairs(call('SPOP', P .. 'held:' .. other, BATCH)) do
+      local m = call('HMGET', record(id), 'place', 'owner')
+      if m[1] == 'leased' and m[2] == other then reclaim(id) end
+    end
+    if call('EXISTS', P .. 'held:' .. other) == 0 then
+      call('ZREM', P .. 'owners', other)
+      call('HDEL', P .. 'looks', other)
+      call('DEL', P .. 'signals:' .. other)
+    else soonest = 0 end
+  end
+end
+
+-- Work
+local taken, looked, fence, held = {}, 0, nil, {}
+local function knows(kind) return string.find(ARGV[9], ',' .. kind .. ',', 1, true) end
+local FIELDS = {'place', 'type', 'version', 'rev', 'seq', 'status', 'state', 'document', 'envelope', 'deadline', 'deaths',
+  'run', 'target', 'unread', 'started_at', 'watchers', 'root', 'parked_at'}
+local function lease(id, m)
+  fence = fence or call('INCR', P .. 'fence')
+  local status = m[6] == 'COMPENSATING' and m[6] or 'RUNNING'
+  local fields = {'place', 'leased', 'owner', owner, 'fence', fence, 'status', status}
+  local seq, started = m[5] or '0', m[15] or now
+  if not m[15] then
+    -- the first claim ever: from here on the watchers see it run
+    seq = seq + 1
+    local ev = event(seq, status, m[7], 'null')
+    call('RPUSH', P .. 'log:' .. id, ev)
+    tell(id, m[16], '\nE' .. ev)
+    fields[#fields + 1] = 'started_at'; fields[#fields + 1] = now
+    fields[#fields + 1] = 'seq'; fields[#fields + 1] = seq
+  end
+  call('HSET', record(id), unpack(fields))
+  count(m[2], m[6], m[7], -1)
+  count(m[2], status, m[7], 1)
+  held[#held + 1] = id
+  local unread = (m[14] or '0') ~= '0' and call('LRANGE', P .. 'inbox:' .. id, 0, -1) or {}
+  if #unread > 0 then call('SADD', P .. 'signals:' .. owner, id) end
+  taken[#taken + 1] = {id, fence, m[4] or '0', seq, m[2], m[3], m[7], m[8] or '', m[9], m[10], m[11] or '0', m[12] or '1',
+    m[13] or '', started, m[17] or '', unread}
+end
+local function park(id, m, kind)
+  local since = m[18] or now
+  free(id, m[13])
+  call('HSET', record(id), 'place', 'parked', 'parked_at', since)
+  call('ZADD', P .. 'parked:' .. kind, since, id)
+  call('SADD', P .. 'parked_types', kind)
+end
+local function take(priority, pool, most)
+  local ring, turn = P .. 'ring:' .. priority .. ':' .. pool, now
+  while #taken < most and looked < LOOKED_AT do
+    local tenant = call('ZRANGE', ring, 0, 0)[1]
+    if not tenant then return end
+    local share = math.ceil((most - #taken) / call('ZCARD', ring))
+    local ids = call('ZPOPMIN', P .. 'lane:' .. priority .. ':' .. pool .. ':' .. tenant, share)
+    if #ids < 2 * share then call('ZREM', ring, tenant)
+    else
+      turn = turn + 1
+      call('ZADD', ring, turn, tenant)
+    end
+    for i = 1, #ids, 2 do
+      local id = ids[i]
+      local m = call('HMGET', record(id), unpack(FIELDS))
+      looked = looked + 1
+      if m[1] == 'lane' then
+        local kind = m[2] .. '@' .. m[3]
+        if knows(kind) then lease(id, m) else park(id, m, kind) end
+      end
+    end
+  end
+end
+local function unpark(kind, most)
+  while #taken < most and looked < LOOKED_AT do
+    local id = call('ZPOPMIN', P .. 'parked:' .. kind)[1]
+    if not id then
+      call('SREM', P .. 'parked_types', kind)
+      return
+    end
+    local m = call('HMGET', record(id), unpack(FIELDS))
+    looked = looked + 1
+    if m[1] == 'parked' then
+      local target = m[13] and m[13] ~= '' and P .. 'target:' .. m[13]
+      local holder = target and call('GET', target)
+      if holder and holder ~= id then
+        local w = call('HMGET', record(id), 'lane', 'order')
+        call('HSET', record(id), 'place', enter(id, w[1], w[2], m[13]), 'ready_at', now)
+      else
+        if target then call('SET', target, id) end
+        lease(id, m)
+      end
+    end
+  end
+end
+local slots, urgent_slots = math.min(BATCH, tonumber(ARGV[6])), math.min(BATCH, tonumber(ARGV[7]))
+if urgent_slots > 0 then
+  local pools = {}
+  for pool in string.gmatch(ARGV[8], '[^,]+') do pools[#pools + 1] = pool end
+  for _, pool in ipairs(pools) do take('urgent', pool, urgent_slots) end
+  for _, kind in ipairs(call('SMEMBERS', P .. 'parked_types')) do
+    if knows(kind) then unpark(kind, slots) end
+  end
+  for _, pool in ipairs(pools) do
+    -- bulk keeps a quarter of what is free, so that normal work never starves it
+    local kept = call('EXISTS', P .. 'ring:bulk:' .. pool) == 1 and math.floor((slots - #taken) / 4) or 0
+    take('normal', pool, slots - kept)
+    take('bulk', pool, slots)
+  end
+end
+if #held > 0 then call('SADD', P .. 'held:' .. owner, unpack(held)) end
+settle()
+
+local next_timer = call('ZRANGE', P .. 'timers', 0, 0, 'WITHSCORES')[2]
+local next_lapse = call('ZRANGE', P .. 'owners', now, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
+if looked >= LOOKED_AT then soonest = 0 end
+if next_timer then soonest = math.min(soonest, next_timer - now) end
+if next_lapse then soonest = math.min(soonest, next_lapse - now + 1) end
+return {now, math.max(0, soonest), taken}

@@ -1,0 +1,22 @@
+-- Removes missions whose retention has passed: keys, index rows and counts together (P18).
+-- KEYS      1 the shard's prefix
+-- ARGV      1 ms to wait before looking again at one that still has outbox rows
+-- Answers   {missions removed, ms until the next one is due or -1}
+-- Invariant nothing of a mission is left behind, and none goes while its outbox rows are not carried out (P5).
+local due, removed = call('ZRANGE', P .. 'retire', '-inf', now, 'BYSCORE', 'LIMIT', 0, 50), 0
+for _, id in ipairs(due) do
+  if call('EXISTS', P .. 'outbox:' .. id) == 1 then call('ZADD', P .. 'retire', now + ARGV[1], id)
+  else
+    local m = call('HMGET', record(id), 'type', 'status', 'state')
+    if m[1] then count(m[1], m[2], m[3], -1) end
+    call('DEL', record(id), P .. 'log:' .. id, P .. 'result:' .. id, P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id)
+    call('ZREM', P .. 'retire', id)
+    removed = removed + 1
+  end
+end
+settle()
+for key, n in pairs(counts) do
+  if n ~= 0 and call('HGET', P .. 'counts', key) == '0' then call('HDEL', P .. 'counts', key) end
+end
+local next_due = call('ZRANGE', P .. 'retire', 0, 0, 'WITHSCORES')[2]
+return {removed, next_due and math.max(0, next_due - now) or -1}

@@ -1,0 +1,45 @@
+"""The scripts: one verb a file in ``lua/``, each sent with the moves that all share in front of it.
+
+The schema of the product is these files and `shared.keys`. An answer is a word or a list; never a guess.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Final
+
+TAKES_IN: Final = frozenset({"accept", "announce"})
+"""Verbs that take in new data; all others may write while Redis is full, or nothing would ever drain (P4)."""
+
+VERBS: Final = (
+    "accept",
+    "announce",
+    "claim",
+    "commit",
+    "control",
+    "release",
+    "renew",
+    "resign",
+    "retire",
+    "sweep",
+    "watch",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A verb's whole text and the SHA-1 that Redis knows it by."""
+
+    verb: str
+    text: str
+    sha: str
+
+
+def _load(verb: str) -> Script:
+    folder = files("shared") / "lua"
+    flags = "" if verb in TAKES_IN else " flags=allow-oom"
+    text = f"#!lua{flags}\n" + (folder / "places.lua").read_text() + (folder / f"{verb}.lua").read_text()
+    return Script(verb, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+SCRIPTS: Final = {verb: _load(verb) for verb in VERBS}
