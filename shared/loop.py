@@ -116,7 +116,7 @@ class Loop:
         self._once, self._clock, self._dice = once, clock or SystemClock(), dice
         self._life = Life(self._of)
         self._nudge = asyncio.Event()  # look again: a control was used
-        self._woken = self._done = False
+        self._woken = self._done = self._cancelled = False
 
     @property
     def name(self) -> str:
@@ -179,20 +179,35 @@ class Loop:
         """
         if self._life.alive:
             raise RuntimeError(f"loop {self.name} runs already")
-        self._life.alive, self._life.stopping, self._done = True, False, False
+        self._life.alive, self._life.stopping, self._done, self._cancelled = True, False, False, False
         self._life.due = self._clock.monotonic()
+        runner = asyncio.create_task(self._run(), name=f"loop {self.name} runner")
         try:
-            while await self._next():
-                await self._iterate()
+            while not runner.done():
+                try:
+                    await asyncio.wait({runner})
+                except asyncio.CancelledError:
+                    self._cancelled = True
+                    runner.cancel()
+            runner.result()
+            if self._cancelled:
+                raise asyncio.CancelledError
         finally:
             self._life.alive = False
+
+    async def _run(self) -> None:
+        """Iterate, in a task of its own: only so can its own cancelling be told from that of what it waits for.
+
+        ``Task.cancelling()`` does not tell: Python 3.11's task groups leave it raised when a child has failed.
+        """
+        while await self._next():
+            await self._iterate()
+            self._forget_cancelling()
 
     async def _next(self) -> bool:
         """Wait for the next iteration; false if there is none. Gives way to others once, whatever was answered."""
         await asyncio.sleep(0)
-        while not (self._done or self._life.stopping):
-            if _cancelling():  # an iteration that swallowed it, or turned it into another error, does not outlive it
-                raise asyncio.CancelledError
+        while not (self._done or self._life.stopping or self._cancelled):
             left = self._left()
             if left <= 0:
                 return True
@@ -216,7 +231,7 @@ class Loop:
             with logs.bound(loop=self.name, iteration=self._life.iterations):
                 self._plan(await self._once(), begun)
         except asyncio.CancelledError as stray:
-            if _cancelling():
+            if self._cancelled:
                 raise
             self._fail(stray)  # something it waited for was cancelled, not the loop
         except Exception as error:  # noqa: BLE001  that no exception ends a loop is what this class is for
@@ -244,7 +259,8 @@ class Loop:
         self._life.due = now + pause_s
         self._life.fail(error, now, pause_s)
 
-
-def _cancelling() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    def _forget_cancelling(self) -> None:
+        """Take back what an iteration left raised, else the next one's task groups misread it as their own."""
+        task = asyncio.current_task()
+        while task is not None and task.cancelling() and not self._cancelled:
+            task.uncancel()
