@@ -5,6 +5,7 @@ With one flight Redis and Python take turns to idle; a second one, once enough w
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from shared.redis import Link, ReplyError
@@ -57,20 +58,20 @@ class Flights:
         self._due = False
         waiting = self._waiting
         while waiting and (self._flying == 0 or (self._flying == 1 and len(waiting) >= self._second_from)):
-            head, batch = waiting[0].head, []
+            head, batch = waiting[0].head, list[_Waiting]()
             while waiting and len(batch) < MOST and waiting[0].head == head:
                 batch.append(waiting.popleft())
             args = [*head, *(arg for one in batch for arg in one.item)]
             self._flying += 1
             flight = self._link.call("EVALSHA", self._script.sha, 1, self._prefix, *args)
-            flight.add_done_callback(lambda done, batch=batch, args=args: self._land(done, batch, args))
+            flight.add_done_callback(partial(self._land, batch, args))
 
-    def _land(self, flight: asyncio.Future[Any], batch: list[_Waiting], args: list[Arg]) -> None:
+    def _land(self, batch: list[_Waiting], args: list[Arg], flight: asyncio.Future[Any]) -> None:
         error = flight.exception()
         if isinstance(error, ReplyError) and str(error).startswith("NOSCRIPT"):
             # nothing ran: the server forgot its scripts (a flush, another master)
             again = self._link.call("EVAL", self._script.text, 1, self._prefix, *args)
-            again.add_done_callback(lambda done: self._land(done, batch, args))
+            again.add_done_callback(partial(self._land, batch, args))
             return
         self._flying -= 1
         if error is None:

@@ -15,13 +15,11 @@ LENGTH = 40
 _RFC = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _CROCKFORD = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _WRITE = bytes.maketrans(_RFC, _CROCKFORD)
-# Crockford reads lower case, and takes O for 0, I and L for 1; what is in neither alphabet must not decode
-_READ = bytes(
-    _RFC[_CROCKFORD.index(c)] if (c := {b"O": b"0", b"I": b"1", b"L": b"1"}.get(bytes([n]).upper(), bytes([n]).upper())) in [
-        _CROCKFORD[i : i + 1] for i in range(32)
-    ] else 0x21
-    for n in range(256)
+# Reading takes lower case, O for 0, I and L for 1; all else becomes a byte that does not decode
+_READ = bytes.maketrans(
+    bytes(range(256)), bytes(_RFC[_CROCKFORD.find(n)] if n in _CROCKFORD else 0x21 for n in range(256))
 )
+_ALIASES = bytes.maketrans(b"abcdefghjkmnpqrstvwxyzOoIiLl", b"ABCDEFGHJKMNPQRSTVWXYZ001111")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class Ids:
         if len(text) != LENGTH or not text.isascii():
             return None
         try:
-            raw = base64.b32decode(text.encode().translate(_READ))
+            raw = base64.b32decode(text.encode().translate(_ALIASES).translate(_READ))
         except ValueError:
             return None
         if raw[0] != VERSION or raw[21:] != self._mac(raw[:21]):

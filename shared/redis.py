@@ -1,4 +1,4 @@
-"""One socket to Redis, many commands in flight: half the client time of a pool, and one write for what is ready together.
+"""One socket to Redis, many commands in flight: half the client time of a pool, one write for what is ready together.
 
 The connection is redis-py's own (URL, TLS, ACL, time-outs of the handshake); once it stands, the transport gets a
 protocol that only packs and parses. What is lost with a connection is *unknown*, never silently sent again.
@@ -29,6 +29,9 @@ AWAY: Final = ("LOADING", "MASTERDOWN", "READONLY", "OOM", "MISCONF", "NOREPLICA
 
 MOVED_ON: Final = ("MASTERDOWN", "READONLY")
 """Refusals after which the address must be asked for again: the master is another one now."""
+
+
+Arg = str | bytes | float
 
 
 class ReplyError(Exception):
@@ -143,7 +146,7 @@ class Link:
         """Wait until commands can be sent."""
         await self._up.wait()
 
-    def call(self, *args: str | bytes | int | float) -> asyncio.Future[Any]:
+    def call(self, *args: Arg) -> asyncio.Future[Any]:
         """Send one command; the future gets its answer. Commands sent in one tick leave in one write.
 
         Raises, in the future:
@@ -159,10 +162,10 @@ class Link:
         if not wire.waiting:
             wire.asked = asyncio.get_running_loop().time()
         wire.waiting.append(future)
-        transport.write(hiredis.pack_command(args))
+        transport.write(hiredis.pack_command(args))  # type: ignore[arg-type]  # its stub wants an invariant tuple
         return future
 
-    async def run(self, verb: str, prefix: str, *args: str | bytes | int | float) -> Any:
+    async def run(self, verb: str, prefix: str, *args: Arg) -> Any:
         """Run a script of `shared.scripts` on the shard with this prefix; loads it again where Redis forgot it."""
         script = SCRIPTS[verb]
         try:
@@ -188,12 +191,12 @@ class Link:
             self._drop()
 
     async def _connect(self) -> tuple[Wire, asyncio.WriteTransport]:
-        options = parse_url(self._url)
+        options: dict[str, Any] = dict(parse_url(self._url))
         make: type[AbstractConnection] = options.pop("connection_class", Connection)
         options.setdefault("socket_connect_timeout", self._timeout_s)
         options.setdefault("socket_timeout", self._timeout_s)
         connection = make(**options)
-        await connection.connect()
+        await connection.connect()  # type: ignore[no-untyped-call]
         self._connection, self._writer = connection, connection._writer  # noqa: SLF001  the socket is ours from here
         connection._reader = connection._writer = None  # noqa: SLF001
         assert self._writer is not None  # noqa: S101  connect() has set it
@@ -205,7 +208,8 @@ class Link:
             loads = [self.call("SCRIPT", "LOAD", script.text) for script in SCRIPTS.values()]
             await asyncio.wait_for(asyncio.gather(*loads), self._timeout_s)
         elif self._channels:
-            transport.write(hiredis.pack_command(("SUBSCRIBE", *self._channels)))
+            subscribe: tuple[Any, ...] = ("SUBSCRIBE", *self._channels)
+            transport.write(hiredis.pack_command(subscribe))
         self._up.set()
         if self._on_up is not None:
             self._on_up()

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
-from pydantic import field_validator
 
 Seconds = Annotated[float, Field(gt=0)]
 
@@ -19,10 +18,10 @@ class Settings(BaseSettings):
     port: int = Field(8000, ge=0, le=65535, description="port of the foreground")
     health_port: int = Field(0, ge=0, le=65535, description="health port of a background process; 0: a free one")
     home_port: int = Field(0, ge=0, le=65535, description="port of the simulated home; 0: a free one")
-    home_url: str | None = Field(None, description="base URL of the simulated home, for device adapters and hand switch")
+    home_url: str | None = Field(None, description="base URL of the simulated home, for adapter and hand switch")
     state_dir: Path = Field(Path(".dualloop"), description="folder of the embedded Redis, the home and process files")
     redis_url: str | None = Field(None, description="redis://, rediss:// or unix://; unset: the embedded Redis of `up`")
-    redis_server: Path | None = Field(None, description="program of the embedded Redis; unset: bundled, else the PATH's")
+    redis_server: Path | None = Field(None, description="program of the embedded Redis; unset: the bundled one")
     missions: Annotated[tuple[str, ...], NoDecode] = Field((), description="import paths of mission modules, by comma")
     pools: Annotated[tuple[str, ...], NoDecode] = Field(("default",), description="pools this worker serves, by comma")
     shards: int = Field(1, ge=1, le=1024, description="shards of the fleet; fixed at its first start")

@@ -1,0 +1,223 @@
+"""How a mission type is written: one class in one file; what is wrong with it is said at import."""
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from backend_loop.machine import Plan, StatePlan
+from backend_loop.outcomes import Outcome
+from backend_loop.retry import Retry
+from shared.catalogue import Row
+from shared.status import TERMINAL, Priority
+
+Model = type[BaseModel]
+Handler = Callable[[Any, Any], Awaitable[Outcome]]
+
+NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
+STATE = re.compile(r"[A-Z][A-Z0-9_]*")
+EVENT = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+DONE = "done"
+
+
+class DefinitionError(TypeError):
+    """A mission type is not well formed; the sentence says what to change."""
+
+
+class Nothing(BaseModel):
+    """A payload or context without fields; what is sent nevertheless is kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+@dataclass(frozen=True, slots=True)
+class StateSpec:
+    """A state: its handler and what is promised about it."""
+
+    name: str
+    handler: Handler
+    timeout_s: float
+    retry: Retry
+    acting: bool
+
+
+def state(
+    name: str, *, timeout_s: float = 30.0, retry: Retry | None = None, acting: bool = False
+) -> Callable[[Handler], Handler]:
+    """Make a method the handler of a state.
+
+    Args:
+        name: of the state, in capitals.
+        timeout_s: a run longer than this is cut and counts as a failed try.
+        retry: how a failed try is repeated; default 5 tries, 0.2 s doubling to 30 s, full jitter.
+        acting: the handler changes the outside world; its effects carry `tools.key`.
+    """
+
+    def mark(handler: Handler) -> Handler:
+        handler.__state__ = StateSpec(name, handler, timeout_s, retry or Retry(), acting)  # type: ignore[attr-defined]  # read by Mission only
+        return handler
+
+    return mark
+
+
+def steps(*names: str) -> dict[str, dict[str, str]]:
+    """The table of a linear machine: each state's `done` leads to the next one, the last one's to SUCCEEDED."""
+    return {name: {DONE: after} for name, after in zip(names, (*names[1:], "SUCCEEDED"), strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class MissionType:
+    """A checked definition."""
+
+    type: str
+    version: int
+    mission: "MissionClass"
+    plan: Plan
+    states: Mapping[str, StateSpec] = field(repr=False)
+
+    @property
+    def kind(self) -> str:
+        """``type@version``, as scripts and catalogue name it."""
+        return f"{self.type}@{self.version}"
+
+    def row(self) -> Row:
+        """What foregrounds need to know (P15)."""
+        mission = self.mission
+        return Row(
+            type=self.type,
+            version=self.version,
+            description=inspect.cleandoc(mission.__doc__ or ""),
+            payload_schema=mission.Payload.model_json_schema(),
+            target=mission.target,
+            pool=mission.pool,
+            priority=mission.priority,
+            deadline_s=mission.deadline_s,
+            initial=self.plan.initial,
+            states={
+                name: {
+                    "timeout_s": spec.timeout_s,
+                    "acting": spec.acting,
+                    "retry": {"tries": spec.retry.tries, "base_s": spec.retry.base_s, "cap_s": spec.retry.cap_s},
+                }
+                for name, spec in self.states.items()
+            },
+            transitions=[
+                {"from": name, "event": event, "to": to}
+                for name, plan in self.plan.states.items()
+                for event, to in plan.row.items()
+            ],
+        )
+
+
+class Mission:
+    """Base of all mission types.
+
+    Example::
+
+        class Greet(Mission):
+            type = "demo.greet"
+            table = {"COMPOSING": {"composed": "SENDING"}, "SENDING": {"sent": "SUCCEEDED"}}
+
+            class Payload(BaseModel):
+                name: str
+
+            class Context(BaseModel):
+                text: str = ""
+
+            @state("COMPOSING")
+            async def compose(self, tools: Toolbox[Payload, Context]) -> Outcome:
+                tools.context.text = f"Hello {tools.payload.name}"
+                return Go("composed")
+
+            @state("SENDING", acting=True, timeout_s=5)
+            async def send(self, tools: Toolbox[Payload, Context]) -> Outcome:
+                ...  # the effect carries tools.key, so that a second try does it no second time
+                return Go("sent", result={"said": tools.context.text})
+
+    Class attributes:
+        type: dotted lower-case name.
+        version: of the payload, from 1.
+        Payload, Context: pydantic models.
+        table: state → event → next state; the first state is the initial one.
+        target: payload field whose value is the target: one mission at a time acts on it.
+        pool: workers that serve it. priority: when the command names none. deadline_s: likewise; None: the fleet's.
+    """
+
+    type: ClassVar[str]
+    version: ClassVar[int] = 1
+    Payload: ClassVar[Model] = Nothing
+    Context: ClassVar[Model] = Nothing
+    table: ClassVar[Mapping[str, Mapping[str, str]]]
+    target: ClassVar[str | None] = None
+    pool: ClassVar[str] = "default"
+    priority: ClassVar[Priority] = Priority.NORMAL
+    deadline_s: ClassVar[float | None] = None
+    definition: ClassVar[MissionType]
+
+    def __init_subclass__(cls) -> None:
+        """Check the definition and keep it.
+
+        Raises:
+            DefinitionError: with what to change.
+        """
+        super().__init_subclass__()
+        cls.definition = _define(cls)
+
+
+MissionClass = type[Mission]
+
+
+def _define(cls: MissionClass) -> MissionType:
+    where = f"{cls.__module__}.{cls.__qualname__}"
+    name = getattr(cls, "type", "")
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise DefinitionError(f'{where}: set type to a dotted lower-case name, such as "order.fulfil"')
+    if not isinstance(cls.version, int) or cls.version < 1:
+        raise DefinitionError(f"{where}: version is a whole number from 1")
+    table = getattr(cls, "table", None)
+    if not table:
+        raise DefinitionError(f'{where}: set table to state → event → next state, or to steps("A", "B")')
+    marks = [getattr(value, "__state__", None) for base in reversed(cls.__mro__) for value in vars(base).values()]
+    specs = {mark.name: mark for mark in marks if isinstance(mark, StateSpec)}
+    _check_table(where, table, specs)
+    if cls.target is not None and cls.target not in cls.Payload.model_fields:
+        raise DefinitionError(f"{where}: target names the payload field {cls.target!r}, which Payload does not have")
+    plan = Plan(
+        initial=next(iter(table)),
+        states={name: StatePlan(dict(row), specs[name].retry, specs[name].acting) for name, row in table.items()},
+    )
+    return MissionType(name, cls.version, cls, plan, specs)
+
+
+def _check_table(where: str, table: Mapping[str, Mapping[str, str]], specs: Mapping[str, StateSpec]) -> None:
+    for name, row in table.items():
+        if name in TERMINAL or not STATE.fullmatch(name):
+            raise DefinitionError(f"{where}: {name!r} cannot be a state: write capitals, and not one of the ends")
+        if name not in specs:
+            raise DefinitionError(f'{where}: state {name} has no handler: mark a method with @state("{name}")')
+        _check_row(where, name, row, table)
+    for name in specs:
+        if name not in table:
+            raise DefinitionError(f"{where}: the handler of {name} is never reached: give {name} a row in the table")
+    initial = next(iter(table))
+    reached, frontier = set[str](), [initial]
+    while frontier:
+        name = frontier.pop()
+        if name not in reached and name in table:
+            reached.add(name)
+            frontier.extend(table[name].values())
+    if lost := [name for name in table if name not in reached]:
+        raise DefinitionError(f"{where}: state {lost[0]} is not reachable from {initial}")
+
+
+def _check_row(where: str, name: str, row: Mapping[str, str], table: Mapping[str, Mapping[str, str]]) -> None:
+    if not row:
+        raise DefinitionError(f"{where}: state {name} has an empty row: no event leads out of it")
+    for event, to in row.items():
+        if not EVENT.fullmatch(event):
+            raise DefinitionError(f"{where}: {event!r} in the row of {name} cannot be an event: letters, digits, _")
+        if to not in table and to not in TERMINAL:
+            raise DefinitionError(f"{where}: {name} --{event}--> {to} leads nowhere: give {to} a row of its own")

@@ -1,0 +1,110 @@
+"""What a handler answers: values, each of which is exactly one signal of the machine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.status import ErrorCode, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """The state is done: take the transition `event` of the table.
+
+    Args:
+        event: a word of this state's row.
+        result: what the mission's result document carries, if this leads to an end.
+        freshness: the observation behind it: ``observed_at age_ms verified source version``.
+        detail: for a transition to FAILED, the sentence of the error; for others, data of the event.
+    """
+
+    event: str
+    result: Mapping[str, Any] | None = None
+    freshness: Mapping[str, Any] | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """It will never work: the mission ends FAILED with this code."""
+
+    message: str
+    code: ErrorCode = ErrorCode.PERMANENT
+    result: Mapping[str, Any] | None = None
+    freshness: Mapping[str, Any] | None = None
+    errors: tuple[Mapping[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """It may work later: tried again within the state's retry policy, then FAILED.
+
+    Args:
+        message: what went wrong.
+        code: the end's code when no try is left.
+        after_s: wait at least so long, as the other side asked (``Retry-After``).
+    """
+
+    message: str
+    code: ErrorCode = ErrorCode.RETRIES_EXHAUSTED
+    after_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Run this state again in so many seconds; no try is used up."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFor:
+    """Wait for an outside event that this state's row names; an early one is remembered and taken at once.
+
+    Args:
+        event: the word.
+        seconds: wait so long at most, then take the row's `timed_out`, or fail with `timeout`; None: to the deadline.
+    """
+
+    event: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Nothing is to be done any more: the mission ends CANCELLED for this reason."""
+
+    reason: Reason
+    result: Mapping[str, Any] | None = None
+    freshness: Mapping[str, Any] | None = None
+
+
+Outcome = Go | Fail | Retry | Sleep | WaitFor | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A worker has the mission now: first claim, due timer, or takeover; all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Somebody does not want it any more."""
+
+    reason: Reason = Reason.REQUESTED
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """Its deadline has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An outside event; `data` goes to the handler that waits for it."""
+
+    event: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+Signal = Outcome | Wake | Cancel | Deadline | Happened
