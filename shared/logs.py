@@ -23,11 +23,12 @@ Line = MutableMapping[str, Any]
 
 REDACTED = "[redacted]"
 _SECRET_KEY = re.compile(r"(^|[_\-.])(authorization|password|passwd|secret|token|api[_-]?key|cookie)$", re.IGNORECASE)
-_SECRET_TEXT = (
-    (re.compile(r"(\b[a-z][a-z0-9+.\-]*://)[^\s/?#]*@", re.IGNORECASE), r"\1***@"),
-    (re.compile(r"([?&](?:password|token|access_token|api[_-]?key|secret)=)[^&\s\"']+", re.IGNORECASE), r"\1***"),
-    (re.compile(r"\b(bearer|basic)\s+[\w.~+/=\-]{8,}", re.IGNORECASE), r"\1 ***"),
+_SECRET_TEXT = (  # each with a character that must be there, since most texts are ids and a search is not free
+    ("@", re.compile(r"(\b[a-z][a-z0-9+.\-]*://)[^\s/?#]*@", re.IGNORECASE), r"\1***@"),
+    ("=", re.compile(r"([?&](?:password|token|access_token|api[_-]?key|secret)=)[^&\s\"']+", re.IGNORECASE), r"\1***"),
+    (" ", re.compile(r"\b(bearer|basic) +[\w.~+/=\-]{8,}", re.IGNORECASE), r"\1 ***"),
 )
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _DEPTH = 6  # of nested values looked into; deeper ones are written as they are told by ``str``, redacted as text
 
 _bound: ContextVar[Mapping[str, Any]] = ContextVar("dualloop_log", default={})  # noqa: B039  never mutated: a Mapping
@@ -119,13 +120,18 @@ def set_level(level: str) -> None:
 
 def redact(text: str) -> str:
     """The text without passwords in URLs, keys in query strings and bearer tokens."""
-    for pattern, instead in _SECRET_TEXT:
-        text = pattern.sub(instead, text)
+    for needle, pattern, instead in _SECRET_TEXT:
+        if needle in text:
+            text = pattern.sub(instead, text)
     return text
 
 
 class _Handler(logging.StreamHandler[Any]):
     """Ours, to be told from others' handlers when ``configure`` is called again."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, with what cannot be encoded (lone surrogates) written as escapes."""
+        return super().format(record).encode(errors="backslashreplace").decode()
 
 
 def _ids(_: Any, __: str, line: Line) -> Line:
@@ -177,12 +183,18 @@ def _json(_: Any, __: str, line: Line) -> str:
 
 
 def _terminal(*, colors: bool) -> structlog.typing.Processor:
-    return structlog.dev.ConsoleRenderer(
+    render = structlog.dev.ConsoleRenderer(
         colors=colors,
         timestamp_key="at",
         pad_event_to=12,
         exception_formatter=structlog.dev.plain_traceback,  # the rich one shows local variables: secrets
     )
+
+    def one_line(logger: Any, name: str, line: Line) -> str:
+        line["event"] = str(line.get("event", "")).translate(_CONTROLS)  # the fields' values are escaped already
+        return render(logger, name, line)
+
+    return one_line
 
 
 _FRONT: list[structlog.typing.Processor] = [
