@@ -1,0 +1,167 @@
+"""Devices behind an HTTP bridge, such as the simulated home."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from backend_loop.devices.protocol import (
+    ActUnknown,
+    Change,
+    Command,
+    DeviceRefused,
+    DeviceUnreachable,
+    OldFence,
+    Reading,
+    UnknownEntity,
+)
+from shared.clock import now_ms, parse_rfc3339
+
+NOT_NOW: Final = frozenset({HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+"""The bridge says that nothing was done, and that it may be asked again."""
+
+
+class _Change(BaseModel):
+    by: str
+    version: str
+    at: str
+
+
+class _Answer(BaseModel):
+    """What the bridge says of a device; fields it has besides are its own."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    value: dict[str, Any]
+    version: str
+    observed_at: str
+    age_ms: int | None = None
+    changes: dict[str, _Change] = {}
+
+    def reading(self, asked_at: int) -> Reading:
+        """On our own clock: ``age_ms`` is free of the bridge's clock, and the answer is at least as old as our asking.
+
+        Without an age the bridge's clock is trusted.
+        """
+        theirs = parse_rfc3339(self.observed_at)
+        ours = theirs if self.age_ms is None else asked_at - self.age_ms
+        changes = {
+            name: Change(by=change.by, version=change.version, at=parse_rfc3339(change.at) - theirs + ours)
+            for name, change in self.changes.items()
+        }
+        return Reading(value=self.value, version=self.version, observed_at=ours, source="http", changes=changes)
+
+
+def http_client() -> httpx.AsyncClient:
+    """A client for bridges: no proxy comes between, and silent devices cannot use up its connections."""
+    return httpx.AsyncClient(trust_env=False, limits=httpx.Limits(max_connections=None, max_keepalive_connections=20))
+
+
+class HttpDevice:
+    """A `Device` for every entity of one bridge.
+
+    Args:
+        base_url: of the bridge.
+        client: shared with other users; closing it is its owner's business.
+    """
+
+    def __init__(self, base_url: str, client: httpx.AsyncClient) -> None:
+        """Connect to nothing yet."""
+        self._base = base_url.rstrip("/")
+        self._client = client
+
+    async def observe(self, entity: str, *, deadline: float, traceparent: str | None = None) -> Reading:
+        """See `Device.observe`."""
+        asked_at = now_ms()
+        try:
+            answer = await self._send("GET", self._url(entity), deadline, traceparent)
+        except (httpx.TransportError, TimeoutError) as fault:
+            raise DeviceUnreachable(f"{entity} gave no answer: {_why(fault)}") from fault
+        if answer.is_success:
+            try:
+                return _Answer.model_validate_json(answer.content).reading(asked_at)
+            except (ValidationError, ValueError) as fault:
+                raise DeviceUnreachable(f"{entity} gave an answer that is no reading") from fault
+        if answer.status_code == HTTPStatus.NOT_FOUND:
+            raise UnknownEntity(f"there is no {entity} in this home")
+        if answer.is_client_error and answer.status_code not in NOT_NOW:
+            raise DeviceRefused(f"{entity} does not show itself: {_detail(answer)}")
+        raise DeviceUnreachable(f"{entity} cannot be reached: {_detail(answer)}")
+
+    async def act(
+        self, command: Command, *, key: str, fence: int, deadline: float, traceparent: str | None = None
+    ) -> None:
+        """See `Device.act`."""
+        entity = command.entity
+        body = {"action": command.action, "value": command.value, "key": key, "fence": fence}
+        sent = False
+
+        async def watch(step: str, _: Mapping[str, Any]) -> None:
+            nonlocal sent
+            sent = sent or step.endswith("send_request_headers.started")
+
+        try:
+            answer = await self._send("POST", f"{self._url(entity)}/act", deadline, traceparent, body, watch)
+        except (httpx.TransportError, TimeoutError) as fault:
+            if sent:
+                raise ActUnknown(f"{entity} was told and did not answer: {_why(fault)}") from fault
+            raise DeviceUnreachable(f"{entity} was not told: {_why(fault)}") from fault
+        if not answer.is_success:
+            raise _act_fault(entity, answer)
+
+    async def _send(  # noqa: PLR0913, PLR0917  one request has this many parts
+        self,
+        method: str,
+        url: str,
+        deadline: float,
+        traceparent: str | None,
+        body: Any = None,
+        watch: Callable[[str, Mapping[str, Any]], Awaitable[None]] | None = None,
+    ) -> httpx.Response:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise DeviceUnreachable("no time is left to ask the device")
+        headers = {} if traceparent is None else {"traceparent": traceparent}
+        extensions = {} if watch is None else {"trace": watch}
+        async with asyncio.timeout(left):  # httpx counts each phase by itself
+            return await self._client.request(
+                method, url, json=body, headers=headers, timeout=left, extensions=extensions
+            )
+
+    def _url(self, entity: str) -> str:
+        return f"{self._base}/devices/{quote(entity, safe='')}"
+
+
+def _act_fault(entity: str, answer: httpx.Response) -> Exception:
+    """A server error that is not `NOT_NOW` may have come after the effect."""
+    status, detail = answer.status_code, _detail(answer)
+    if status == HTTPStatus.NOT_FOUND:
+        return UnknownEntity(f"there is no {entity} in this home")
+    if status == HTTPStatus.CONFLICT:
+        return OldFence(f"{entity} has been taken over: {detail}")
+    if status in NOT_NOW:
+        return DeviceUnreachable(f"{entity} cannot be reached: {detail}")
+    if answer.is_client_error and status != HTTPStatus.REQUEST_TIMEOUT:
+        return DeviceRefused(f"{entity} refused: {detail}")
+    return ActUnknown(f"{entity} was told, and what came of it is unknown: {detail}")
+
+
+def _detail(answer: httpx.Response) -> str:
+    try:
+        document = answer.json()
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        document = None
+    detail = document.get("detail") if isinstance(document, Mapping) else None
+    return detail if isinstance(detail, str) else f"HTTP {answer.status_code}"
+
+
+def _why(fault: Exception) -> str:
+    if isinstance(fault, httpx.TimeoutException | TimeoutError):
+        return "out of time"
+    return str(fault) or type(fault).__name__

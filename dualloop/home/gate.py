@@ -1,0 +1,62 @@
+"""Named points at which the next request can be held, so that a test puts something exactly in between."""
+
+import asyncio
+from enum import StrEnum
+
+
+class Point(StrEnum):
+    """Where in a request: before and after the device is read, before and after it is told."""
+
+    OBSERVE = "observe"
+    OBSERVED = "observed"
+    ACT = "act"
+    ACTED = "acted"
+
+
+class Gate:
+    """The points of one device. A hold stops one request, the next that comes by, until `release`."""
+
+    def __init__(self) -> None:
+        """Nothing is held."""
+        self._armed: set[Point] = set()
+        self._held: dict[Point, list[asyncio.Event]] = {}
+        self._news = asyncio.Condition()
+
+    def hold(self, point: Point) -> None:
+        """Stop the next request that comes to ``point``."""
+        self._armed.add(point)
+
+    def release(self) -> None:
+        """Let everything go on, and hold nothing more."""
+        self._armed.clear()
+        for events in self._held.values():
+            for event in events:
+                event.set()
+
+    async def pass_by(self, point: Point) -> None:
+        """Go through ``point``, or stand there until released."""
+        if point not in self._armed:
+            return
+        self._armed.remove(point)
+        released = asyncio.Event()
+        async with self._news:
+            self._held.setdefault(point, []).append(released)
+            self._news.notify_all()
+        try:
+            await released.wait()
+        finally:
+            self._held[point].remove(released)
+
+    @property
+    def held(self) -> list[Point]:
+        """The points where a request stands."""
+        return [point for point, events in self._held.items() if events]
+
+    async def when_held(self, within: float) -> list[Point]:
+        """The same, as soon as there is one or ``within`` seconds have passed."""
+        try:
+            async with asyncio.timeout(within), self._news:
+                await self._news.wait_for(lambda: self.held)
+        except TimeoutError:
+            pass
+        return self.held

@@ -1,0 +1,139 @@
+"""The running home: its devices, their gates and their memory on disk."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from dualloop.home import model
+from dualloop.home.demonstration import demonstration
+from dualloop.home.gate import Gate, Point
+from dualloop.home.model import Device, Effect, Faults, Order, Reading
+from dualloop.home.store import Store
+
+SILENCE_S: Final = 120.0
+"""How long a silent device keeps a request: longer than anybody waits."""
+
+
+class Unreachable(Exception):  # noqa: N818  a device's state, not a fault of the program
+    """The bridge cannot reach the device: nothing happened."""
+
+
+class Silent(Exception):  # noqa: N818  as above
+    """The device gave no answer; whether it acted is not known to the bridge."""
+
+
+class KeyReused(Exception):  # noqa: N818  as above
+    """The key belongs to another order."""
+
+
+class NoDevice(Exception):  # noqa: N818  as above
+    """There is no such device in this home."""
+
+
+class House:
+    """The devices as one; every method that takes an entity may raise `NoDevice`.
+
+    Args:
+        store: its memory; devices that it does not know yet start as in the demonstration.
+        now: the clock, in epoch milliseconds.
+    """
+
+    def __init__(self, store: Store, now: Callable[[], int]) -> None:
+        """Find everything as it was left."""
+        self.devices = demonstration() | store.devices()
+        self._store = store
+        self._now = now
+        self._gates = {entity: Gate() for entity in self.devices}
+        self._loud = {entity: asyncio.Event() for entity in self.devices}
+
+    def device(self, entity: str) -> Device:
+        """It, as it stands."""
+        if entity not in self.devices:
+            raise NoDevice(f"there is no {entity} in this home")
+        return self.devices[entity]
+
+    def gate(self, entity: str) -> Gate:
+        """Where its requests can be held."""
+        return self._gates[self.device(entity).entity]
+
+    def look(self, entity: str) -> Reading:
+        """What a person before the device sees, whatever its faults."""
+        device = self.device(entity).model_copy(update={"stale": None})
+        return model.observe(device, self._now())
+
+    async def observe(self, entity: str) -> Reading:
+        """Read through the bridge.
+
+        Raises:
+            Unreachable, Silent: as its faults say.
+        """
+        await self._reach(entity, Point.OBSERVE)
+        reading = model.observe(self.devices[entity], self._now())
+        await self.gate(entity).pass_by(Point.OBSERVED)
+        return reading
+
+    async def act(self, entity: str, order: Order) -> None:
+        """Act through the bridge, once per key.
+
+        Raises:
+            Unreachable, Silent: as its faults say.
+            KeyReused, model.Fenced, model.Refused: nothing was done.
+        """
+        await self._reach(entity, Point.ACT)
+        self._carry_out(entity, order)
+        await self.gate(entity).pass_by(Point.ACTED)
+        faults = self.devices[entity].faults
+        await asyncio.sleep(faults.act_latency_ms / 1000)
+        if faults.lose_answer:
+            raise Silent(f"{entity} did not answer in time")
+
+    def hand(self, entity: str, values: dict[str, Any]) -> None:
+        """A person's hand on the device.
+
+        Raises:
+            model.Refused: it has no such value.
+        """
+        device, effect = model.hand(self.device(entity), values, self._now())
+        self._keep(device, effect)
+
+    def break_down(self, entity: str, faults: Faults) -> None:
+        """Give it these faults."""
+        self._keep(model.break_down(self.device(entity), faults, self._now()))
+        self._loud[entity].set()  # whoever waits in silence looks again
+        self._loud[entity] = asyncio.Event()
+
+    def journal(self, entity: str) -> list[Effect]:
+        """What physically happened to it, in order."""
+        return self._store.journal(self.device(entity).entity)
+
+    async def _reach(self, entity: str, point: Point) -> None:
+        await self.gate(entity).pass_by(point)
+        await asyncio.sleep(self.devices[entity].faults.latency_ms / 1000)
+        if self.devices[entity].faults.silent:
+            try:
+                async with asyncio.timeout(SILENCE_S):
+                    await self._loud[entity].wait()
+            except TimeoutError:
+                pass
+            raise Silent(f"{entity} did not answer")
+        if self.devices[entity].faults.offline:
+            raise Unreachable(f"{entity} is offline")
+
+    def _carry_out(self, entity: str, order: Order) -> None:
+        known = self._store.order(order.key)
+        if known is not None:
+            self._repeat(entity, order, known)
+            return
+        device, effect = model.apply(self.devices[entity], order, self._now())
+        self._keep(device, effect, order)
+
+    def _repeat(self, entity: str, order: Order, known: tuple[str, Order]) -> None:
+        if known != (entity, order.model_copy(update={"fence": known[1].fence})):
+            raise KeyReused(f"key {order.key!r} was used for another order")
+        if order.fence > self.devices[entity].fence:
+            device = self.devices[entity].model_copy(update={"fence": order.fence, "fenced_at": self._now()})
+            self._keep(device)
+
+    def _keep(self, device: Device, effect: Effect | None = None, order: Order | None = None) -> None:
+        self._store.save(device, effect, order)
+        self.devices[device.entity] = device
