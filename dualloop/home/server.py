@@ -3,8 +3,9 @@
 The bridge (`GET /devices/{entity}`, `POST …/act`) is subject to the device's faults; the bench (all else) never is.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse, Response
@@ -17,7 +18,9 @@ from dualloop.home.house import House, KeyReused, NoDevice, Silent, Unreachable
 from dualloop.home.model import Faults, Order, Reading
 from shared.clock import now_ms, rfc3339
 
-_ANSWERS: dict[type[Exception], int] = {
+T = TypeVar("T")
+
+_ANSWERS: Final[dict[type[Exception], int]] = {
     NoDevice: 404,
     Unreachable: 503,
     Silent: 504,
@@ -66,13 +69,21 @@ def _answer(status: int) -> Callable[[Request, Exception], Awaitable[Response]]:
 def _bridge(app: FastAPI, house: House) -> None:
     @app.get("/devices/{entity}")
     async def observe(entity: str) -> dict[str, Any]:
-        reading = await house.observe(entity)
+        reading = await _cut_at_the_end(house.observe(entity))
         return {"entity": entity, **_shown(reading)}
 
     @app.post("/devices/{entity}/act")
     async def act(entity: str, order: Order) -> dict[str, Any]:
-        await house.act(entity, order)
+        await _cut_at_the_end(house.act(entity, order))
         return {"entity": entity, "key": order.key, "done": True}
+
+
+async def _cut_at_the_end(request: Awaitable[T]) -> T:
+    """A home that stops cuts who is held or kept in silence: what came of it is unknown."""
+    try:
+        return await request
+    except asyncio.CancelledError as fault:
+        raise Silent("the home is stopping") from fault
 
 
 def _bench(app: FastAPI, house: House) -> None:
