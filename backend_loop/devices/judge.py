@@ -27,9 +27,15 @@ class Verdict(StrEnum):
     UNCONFIRMED = "unconfirmed"
 
 
-def decide(reading: Reading, command: Command) -> Decision:
-    """Nothing is left to do if the device shows all that the command wants."""
-    return Decision.ALREADY_DONE if _shows(reading, wanted(command.action, command.value)) else Decision.ACT
+def decide(reading: Reading, command: Command, *, looked_at: int) -> Decision:
+    """Nothing is left to do if the device shows all that the command wants.
+
+    A reading older than our looking (``looked_at``, epoch milliseconds) is a memory of the bridge and settles nothing:
+    acting once more does no harm, and believing it would.
+    """
+    if reading.observed_at < looked_at or _differing(reading, command):
+        return Decision.ACT
+    return Decision.ALREADY_DONE
 
 
 def overridden(before: Reading, now: Reading, command: Command, *, asked_at: int) -> bool:
@@ -53,20 +59,17 @@ def judge(before: Reading, after: Reading, command: Command, *, acted_at: int) -
     if after.observed_at < acted_at:
         return Verdict.UNCONFIRMED
     differing = _differing(after, command)
-    if not differing:  # a state that was already there before the act is no effect of it, whatever it shows
-        return Verdict.CONFIRMED if after.version != before.version else Verdict.UNCONFIRMED
+    if not differing:  # one version cannot show two states: such a bridge is not to be believed
+        torn = after.version == before.version and _differing(before, command)
+        return Verdict.UNCONFIRMED if torn else Verdict.CONFIRMED
     if any(_by_hand(after, name) and _moved(before, after, name) for name in differing):
         return Verdict.CONTRADICTED
     return Verdict.UNCONFIRMED
 
 
-def _shows(reading: Reading, values: dict[str, object]) -> bool:
-    return all(name in reading.value and reading.value[name] == value for name, value in values.items())
-
-
 def _differing(reading: Reading, command: Command) -> list[str]:
     values = wanted(command.action, command.value)
-    return [name for name, value in values.items() if not _shows(reading, {name: value})]
+    return [name for name, value in values.items() if name not in reading.value or reading.value[name] != value]
 
 
 def _by_hand(reading: Reading, name: str) -> bool:

@@ -28,18 +28,27 @@ BEFORE = reading("off", 5, power=("hand", 3))
 
 
 def test_what_is_already_so_is_not_done_again() -> None:
-    assert decide(reading("on"), ON) is Decision.ALREADY_DONE
-    assert decide(reading("off"), ON) is Decision.ACT
+    assert decide(reading("on"), ON, looked_at=READ_AT) is Decision.ALREADY_DONE
+    assert decide(reading("off"), ON, looked_at=READ_AT) is Decision.ACT
+
+
+def test_what_a_bridge_remembers_from_before_we_looked_settles_nothing() -> None:
+    """The hub believes that the lamp is on already, so that "on" sends nothing."""
+    assert decide(reading("on"), ON, looked_at=READ_AT + 1) is Decision.ACT
+
+
+def test_an_act_on_what_was_so_all_along_is_confirmed_by_a_fresh_reading() -> None:
+    assert judge(reading("on", 5), reading("on", 5, at=ACTED_AT), ON, acted_at=ACTED_AT) is Verdict.CONFIRMED
 
 
 def test_a_device_without_the_value_is_told() -> None:
-    assert decide(Reading(value={}, version="1", observed_at=1, source="test"), ON) is Decision.ACT
+    assert decide(Reading(value={}, version="1", observed_at=1, source="test"), ON, looked_at=1) is Decision.ACT
 
 
 def test_a_setting_is_done_only_where_the_device_is_on() -> None:
     for power, expected in (("off", Decision.ACT), ("on", Decision.ALREADY_DONE)):
         climate = Reading(value={"power": power, "temperature": 26.0}, version="1", observed_at=1, source="test")
-        assert decide(climate, WARM) is expected
+        assert decide(climate, WARM, looked_at=1) is expected
 
 
 @pytest.mark.parametrize(
@@ -61,7 +70,7 @@ def test_a_reading_older_than_the_act_never_verifies() -> None:
     assert judge(BEFORE, reading("on", 6, at=ACTED_AT - 1), ON, acted_at=ACTED_AT) is Verdict.UNCONFIRMED
 
 
-def test_a_state_of_the_same_version_is_no_effect_of_the_act() -> None:
+def test_two_states_under_one_version_prove_nothing() -> None:
     assert judge(BEFORE, reading("on", 5, at=ACTED_AT), ON, acted_at=ACTED_AT) is Verdict.UNCONFIRMED
 
 

@@ -50,13 +50,13 @@ def soon(seconds: float = 10.0) -> float:
 
 
 async def test_observe_act_and_the_proof_of_it(home: Home, device: HttpDevice, request: pytest.FixtureRequest) -> None:
-    before = await device.observe(LAMP, deadline=soon())
-    assert decide(before, ON) is Decision.ACT
+    looked_at, before = now_ms(), await device.observe(LAMP, deadline=soon())
+    assert decide(before, ON, looked_at=looked_at) is Decision.ACT
     acted_at = now_ms()
     await device.act(ON, key=request.node.name, fence=1, deadline=soon())
     after = await device.observe(LAMP, deadline=soon())
     assert judge(before, after, ON, acted_at=acted_at) is Verdict.CONFIRMED
-    assert decide(after, ON) is Decision.ALREADY_DONE
+    assert decide(after, ON, looked_at=acted_at) is Decision.ALREADY_DONE
     assert after.source == "http"
     assert after.changes["power"].by == "command"
     assert home.acts(LAMP)[-1]["key"] == request.node.name
