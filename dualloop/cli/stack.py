@@ -1,0 +1,60 @@
+"""The commands that run processes: all of them together, or one."""
+
+from typing import Annotated
+
+import typer
+
+from dualloop.errors import Refusal
+from shared.settings import Settings
+
+commands = typer.Typer()
+
+
+@commands.command()
+def up(
+    workers: Annotated[int, typer.Option(min=1, help="Background processes.")] = 1,
+    *,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the logs of the parts here.")] = False,
+) -> None:
+    """Run everything on this machine: Redis, foreground, background and a simulated home."""
+    from dualloop.stack import up as run  # noqa: PLC0415  other commands start without its imports
+
+    raise typer.Exit(run(Settings(), workers=workers, verbose=verbose))
+
+
+@commands.command()
+def foreground() -> None:
+    """Run one foreground process: accepts commands and tells results."""
+    from frontend_loop.app import run  # noqa: PLC0415  the other processes do without it
+
+    run(_with_redis(Settings()))
+
+
+@commands.command()
+def background() -> None:
+    """Run one background process: decides and does."""
+    from backend_loop.main import run  # noqa: PLC0415  the other processes do without it
+
+    run(_with_redis(Settings()))
+
+
+@commands.command()
+def home() -> None:
+    """Run the simulated home alone."""
+    from dualloop.home.main import run  # noqa: PLC0415  the other processes do without it
+
+    run(Settings())
+
+
+def _with_redis(settings: Settings) -> Settings:
+    """Settings with the Redis of the ``up`` that runs on the state folder, unless they name one."""
+    if settings.redis_url is not None:
+        return settings
+    from dualloop.embedded import running_url  # noqa: PLC0415  not needed where the URL is given
+
+    url = running_url(settings.state_dir)
+    if url is None:
+        raise Refusal(
+            f"No Redis: set DUALLOOP_REDIS_URL, or run dualloop up (none runs on {settings.state_dir.absolute()})."
+        )
+    return settings.model_copy(update={"redis_url": url})

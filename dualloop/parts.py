@@ -1,0 +1,100 @@
+"""The processes of one stack, as data for the supervisor."""
+
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from dualloop.embedded import HeldRedis
+from dualloop.errors import Refusal
+from dualloop.supervisor import Part
+from shared.settings import Settings
+
+_LOCAL = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one ``up`` runs."""
+
+    settings: Settings
+    """As the parts get them: every address settled."""
+    held: HeldRedis | None = None
+    """The embedded Redis, if it is ours to run."""
+    own_home: bool = True
+    workers: int = 1
+    verbose: bool = False
+    """The parts write to the terminal instead of their logs."""
+
+    @property
+    def url(self) -> str:
+        """Where the foreground listens, for a client on this machine."""
+        return local_url(self.settings.host, self.settings.port)
+
+
+def stages(plan: Plan) -> list[list[Part]]:
+    """Foreground, background, home, Redis: the order of stopping. Their graces add up to the drain of the settings."""
+    settings, drain = plan.settings, plan.settings.drain_s
+    common = {
+        "DUALLOOP_STATE_DIR": str(settings.state_dir),
+        "DUALLOOP_REDIS_URL": str(settings.redis_url),
+        "DUALLOOP_HOME_URL": str(settings.home_url),
+        "PYTHONUNBUFFERED": "1",
+    }
+    if settings.log_format == "auto" and sys.stdout.isatty():
+        common["DUALLOOP_LOG_FORMAT"] = "terminal"  # a person reads these logs
+
+    def python(command: str, share: float, ready: str, name: str = "", **more: str) -> Part:
+        grace_s = max(1.0, share * drain)
+        env = common | more | {"DUALLOOP_DRAIN_S": str(0.9 * grace_s)}  # done a little before it would be killed
+        log = None if plan.verbose else log_path(settings.state_dir, name or command)
+        return Part(name or command, (sys.executable, "-m", "dualloop", command), env, ready, log, grace_s)
+
+    def worker(number: int) -> Part:
+        port = settings.health_port + number if settings.health_port else free_port(_LOCAL)
+        name = "background" if plan.workers == 1 else f"background-{number + 1}"
+        return python("background", 0.85, f"http://{_LOCAL}:{port}/readyz", name, DUALLOOP_HEALTH_PORT=str(port))
+
+    built = [
+        [python("foreground", 0.1, f"{plan.url}/readyz", DUALLOOP_PORT=str(settings.port))],
+        [worker(number) for number in range(plan.workers)],
+    ]
+    if plan.own_home:
+        built.append([python("home", 0.05, str(settings.home_url), DUALLOOP_HOME_PORT=str(settings.home_port))])
+    if plan.held is not None:
+        built.append([_redis(plan.held, log_path(settings.state_dir, "redis"))])
+    return built
+
+
+def _redis(held: HeldRedis, log: Path) -> Part:
+    return Part("redis", held.argv, ready=held.url, log=log, base=True, inherited=held.inherited, on_ready=held.record)
+
+
+def log_path(state_dir: Path, name: str) -> Path:
+    """Where a part writes."""
+    return state_dir / "logs" / f"{name}.log"
+
+
+def free_port(host: str, wanted: int = 0) -> int:
+    """``wanted`` if it is free, or a free one for 0.
+
+    Raises:
+        Refusal: it is taken, or this machine has no such address.
+    """
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, wanted, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server will; it ignores TIME_WAIT
+            probe.bind(address)
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        raise Refusal(
+            f"Port {wanted} of {host} cannot be had ({(error.strerror or str(error)).lower()}): "
+            "choose another one with DUALLOOP_PORT, as in DUALLOOP_PORT=8001 dualloop up."
+        ) from error
+
+
+def local_url(host: str, port: int) -> str:
+    """The base URL for a client on this machine."""
+    host = {"0.0.0.0": _LOCAL, "::": "::1", "": _LOCAL}.get(host, host)  # noqa: S104  compared, not bound
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

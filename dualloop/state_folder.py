@@ -1,0 +1,64 @@
+"""The state folder: what it holds is private to its owner, and locked by whoever runs something in it."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from dualloop.errors import Refusal
+
+
+def state_folder(path: Path) -> Path:
+    """Make the folder, mode 0700; its absolute path.
+
+    One that exists already and holds things keeps its mode, since closing it could lock somebody out (think of
+    ``/tmp``); what we put there is in private folders of its own.
+
+    Raises:
+        Refusal: it cannot be made or read.
+    """
+    path = path.absolute()
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.stat().st_uid == os.getuid() and not any(path.iterdir()):
+            path.chmod(0o700)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    return path
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder that only its owner can enter.
+
+    Raises:
+        Refusal: it cannot be made, or is another user's or a link, which could be a trap.
+    """
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        if path.is_symlink() or path.stat().st_uid != os.getuid():
+            raise Refusal(f"{path} belongs to another user: choose another folder with DUALLOOP_STATE_DIR.")
+        path.chmod(0o700)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    return path
+
+
+def _unusable(path: Path, error: OSError) -> Refusal:
+    return Refusal(f"{path} cannot be used: {error.strerror}. Choose another folder with DUALLOOP_STATE_DIR.")
+
+
+def try_lock(path: Path) -> int | None:
+    """Lock the file for as long as the returned descriptor, or a child's copy of it, is open; None: it is taken."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace the file in one step, so that no reader sees half of it."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh.write_text(text)
+    fresh.rename(path)

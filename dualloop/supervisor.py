@@ -1,0 +1,206 @@
+"""Keeps a list of processes alive, and ends them in order.
+
+Each part is a child with a session of its own, so that a Ctrl-C in the terminal reaches only the supervisor, and on
+Linux it cannot outlive the supervisor. A part that ends is started again, with backoff. The supervisor must run in the
+main thread: the kernel ties a child's life to the thread that spawned it.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import httpx
+import redis.asyncio
+
+from dualloop.errors import Refusal
+from dualloop.lifeline import ends_with_parent
+
+BACKOFF_S = (0.1, 30.0)
+"""First and longest pause before a part is started again; doubles, and starts anew after `STEADY_S`."""
+STEADY_S = 30.0
+TRIES_TO_START = 3
+"""Ends that a part may have before it was ever ready; then the stack gives up."""
+LOG_BYTES = 10_000_000
+"""A log that is longer becomes ``NAME.log.1``, in place of the one before."""
+_PROBE_S = 0.05
+_TRIM_S = 60.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """A process to keep alive."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    ready: str | None = None
+    """``http://`` URL that answers below 500, or ``unix://``/``redis://`` URL that answers PING, once it is ready."""
+    log: Path | None = None
+    """Where its output goes; None: to the terminal."""
+    grace_s: float = 10.0
+    """What it may take to stop before it is killed."""
+    base: bool = False
+    """Nothing else starts before it is ready."""
+    inherited: tuple[int, ...] = ()
+    """Descriptors that it gets."""
+    on_ready: Callable[[], None] = lambda: None
+
+
+@dataclass
+class _Kept:
+    part: Part
+    process: asyncio.subprocess.Process | None = None
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    """It has been ready once."""
+
+
+class Supervisor:
+    """Runs the parts; ``stages`` are in the order of stopping, those of one stage stop together."""
+
+    def __init__(self, stages: Sequence[Sequence[Part]], say: Callable[[str], None]) -> None:
+        self._stages = [[_Kept(part) for part in stage] for stage in stages]
+        self._say = say
+
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Start the parts, call ``on_ready`` once all are ready, keep them alive until cancelled; then ``stop``.
+
+        Raises:
+            Refusal: a part ended again and again before it was ever ready.
+        """
+        everything = [kept for stage in self._stages for kept in stage]
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_trim([kept.part.log for kept in everything if kept.part.log]))
+                for kept in sorted(everything, key=lambda kept: not kept.part.base):
+                    group.create_task(self._keep(kept), name=kept.part.name)
+                    if kept.part.base:
+                        await kept.ready.wait()
+                for kept in everything:
+                    await kept.ready.wait()
+                on_ready()
+        except* Refusal as refusals:
+            raise refusals.exceptions[0] from None
+
+    async def stop(self, harsh: asyncio.Event) -> None:
+        """End the parts stage by stage, each within its grace; when ``harsh`` is set, what is left is killed."""
+        for stage in self._stages:
+            await asyncio.gather(*(self._end(kept, harsh) for kept in stage))
+
+    async def _keep(self, kept: _Kept) -> None:
+        part, pause, ends, clock = kept.part, BACKOFF_S[0], 0, asyncio.get_running_loop().time
+        while True:
+            began = clock()
+            process = kept.process = await _spawn(part)
+            code = await self._until_it_ends(kept, process)
+            ends += 1
+            if not kept.ready.is_set() and ends >= TRIES_TO_START:
+                raise Refusal(f"{part.name} does not start: it {_ended(code)}, {ends} times.{_last_words(part)}")
+            if clock() - began > STEADY_S:
+                pause = BACKOFF_S[0]
+            self._say(f"{part.name} {_ended(code)}; starting it again in {pause:g} s.{_last_words(part)}")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, BACKOFF_S[1])
+
+    async def _until_it_ends(self, kept: _Kept, process: asyncio.subprocess.Process) -> int:
+        async with asyncio.TaskGroup() as group:
+            probe = group.create_task(self._note_ready(kept))
+            code = await process.wait()
+            probe.cancel()
+        _sweep(process)
+        return code
+
+    async def _note_ready(self, kept: _Kept) -> None:
+        await _until_ready(kept.part.ready)
+        kept.part.on_ready()
+        if kept.ready.is_set():
+            self._say(f"{kept.part.name} is ready again.")
+        kept.ready.set()
+
+    async def _end(self, kept: _Kept, harsh: asyncio.Event) -> None:
+        process = kept.process
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        in_haste = harsh if not kept.part.base else asyncio.Event()  # the data gets its orderly end in any case
+        ended, hurry = asyncio.ensure_future(process.wait()), asyncio.ensure_future(in_haste.wait())
+        await asyncio.wait({ended, hurry}, timeout=kept.part.grace_s, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        if not ended.done():
+            _sweep(process)
+            self._say(f"{kept.part.name} had not stopped {'yet' if in_haste.is_set() else 'in time'}: killed.")
+        code = await ended
+        _sweep(process)
+        if code not in (0, -signal.SIGTERM, -signal.SIGKILL):
+            self._say(f"{kept.part.name} {_ended(code)} while it was stopping.{_last_words(kept.part)}")
+
+
+async def _spawn(part: Part) -> asyncio.subprocess.Process:
+    with contextlib.ExitStack() as stack:
+        output: IO[bytes] | None = stack.enter_context(part.log.open("ab")) if part.log else None
+        return await asyncio.create_subprocess_exec(
+            *part.argv,
+            env={**os.environ, **part.env},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=part.inherited,
+            start_new_session=True,
+            preexec_fn=ends_with_parent(),
+        )
+
+
+async def _until_ready(url: str | None) -> None:
+    if url is None:
+        return
+    async with httpx.AsyncClient(trust_env=False, timeout=2) as client:  # no proxy stands before our own parts
+        while not await (_answers_http(client, url) if url.startswith("http") else _answers_ping(url)):  # noqa: ASYNC110  another process cannot set an Event
+            await asyncio.sleep(_PROBE_S)
+
+
+async def _answers_http(client: httpx.AsyncClient, url: str) -> bool:
+    with contextlib.suppress(httpx.HTTPError):
+        return (await client.get(url)).status_code < 500
+    return False
+
+
+async def _answers_ping(url: str) -> bool:
+    with contextlib.suppress(redis.RedisError):
+        async with redis.asyncio.Redis.from_url(url, socket_timeout=2) as client:
+            return bool(await client.ping())
+    return False
+
+
+def _sweep(process: asyncio.subprocess.Process) -> None:
+    """Kill what is left in the part's session: itself, or children that it left behind."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _ended(code: int) -> str:
+    return f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
+
+
+def _last_words(part: Part, lines: int = 4) -> str:
+    if part.log is None:
+        return ""
+    with part.log.open("rb") as log:
+        log.seek(max(0, part.log.stat().st_size - 4_000))
+        said = log.read().decode(errors="replace").splitlines()[-lines:]
+    return "".join(f"\n    {line[:300]}" for line in (*said, f"({part.log} has it all)"))
+
+
+async def _trim(logs: Iterable[Path]) -> None:
+    """Keep logs bounded. The parts append, so cutting a file under their hands is safe."""
+    while True:
+        for log in logs:
+            if log.exists() and log.stat().st_size > LOG_BYTES:
+                await asyncio.to_thread(shutil.copyfile, log, log.with_suffix(".log.1"))
+                os.truncate(log, 0)
+        await asyncio.sleep(_TRIM_S)

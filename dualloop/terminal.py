@@ -1,0 +1,68 @@
+"""What ``dualloop up`` says to the person before it."""
+
+import contextlib
+import shlex
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+import typer
+
+from dualloop.parts import Plan
+from shared.logs import redact
+
+EXAMPLE = '{"text": "turn on the living room light", "locale": "en"}'
+
+
+class Terminal:
+    """Plain lines; a terminal that was closed meanwhile is no reason to fail."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def say(self, line: str) -> None:
+        """Tell what happens, when it happens."""
+        self._write(f"{typer.style(time.strftime('%H:%M:%S'), dim=True)}  {line}")
+
+    def starting(self, parts: Sequence[str]) -> None:
+        """The first line."""
+        self._write(f"{typer.style(f'Dual Loop {_version()}', bold=True)}: starting {', '.join(parts)}")
+
+    def ready(self, plan: Plan) -> None:
+        """Where it is, what to try, how to stop."""
+        url, settings = plan.url, plan.settings
+        server = f"{plan.held.program}, " if plan.held else ""
+        example = f"curl {url}/v1/commands -H 'content-type: application/json' -H 'prefer: wait=10' \\\\\n"
+        rows = {
+            "Try": f"{example}{'':14}-d {shlex.quote(EXAMPLE)}",
+            "Home": str(settings.home_url),
+            "Redis": f"{server}{redact(str(settings.redis_url))}",
+            "Logs": "this terminal" if plan.verbose else f"{settings.state_dir / 'logs'}",
+            "Stop": "Ctrl-C",
+        }
+        took = time.monotonic() - self._began
+        self._write(f"\nReady after {took:.1f} s at {typer.style(url, bold=True, fg='green')}\n")
+        for name, told in rows.items():
+            self._write(f"  {typer.style(f'{name:8}', dim=True)}  {told}")
+        self._write("")
+
+    def stopping(self, plan: Plan) -> None:
+        """The parts are being ended now."""
+        self._began = time.monotonic()
+        self._write("\nStopping in order. What was accepted is kept, and goes on with the next dualloop up")
+        self._write(f"on {plan.settings.state_dir}. Ctrl-C once more stops at once.")
+
+    def stopped(self) -> None:
+        """The last line."""
+        self._write(f"Stopped after {time.monotonic() - self._began:.1f} s.")
+
+    def _write(self, line: str) -> None:
+        with contextlib.suppress(OSError):
+            typer.echo(line)
+
+
+def _version() -> str:
+    try:
+        return version("dualloop")
+    except PackageNotFoundError:  # run from a checkout
+        return "(from a checkout)"
