@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from backend_loop.devices.actions import ACTIONS, wanted
 
-FENCE_MEMORY_MS: Final = 600_000
-"""How long a fence is remembered: far longer than a worker that lost its lease lives, yet a Redis that began anew
-(and counts from 1 again) does not lock the home for ever."""
+FENCE_MEMORY_MS: Final = 60_000
+"""How long a fence is remembered: ten leases, so longer than a worker that lost its own is likely to be frozen, yet
+a Redis that began anew, and counts from 1 again, is obeyed soon."""
 
 Limits = list[str] | tuple[float, float]
 """The words that a value may have, or the smallest and largest number."""
