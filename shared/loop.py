@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from shared import logs
+from shared import logs, telemetry
 from shared.clock import now_ms
 from shared.loop_life import Declaration, Life, Scale, Snapshot, Trigger
 
@@ -228,8 +228,12 @@ class Loop:
         begun = self._clock.monotonic()
         self._life.begin(begun, self._clock.epoch_ms())
         try:
-            with logs.bound(loop=self.name, iteration=self._life.iterations):
-                self._plan(await self._once(), begun)
+            count = self._life.iterations
+            with logs.bound(loop=self.name, iteration=count), telemetry.loop_span(self.name, count) as span:
+                answer = await self._once()
+                if isinstance(answer, Idle):
+                    span.drop()
+                self._plan(answer, begun)
         except asyncio.CancelledError as stray:
             if self._cancelled:
                 raise

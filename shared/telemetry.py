@@ -1,7 +1,8 @@
 """One trace through both loops: the client's ``traceparent``, accept, each drive and state, the push of the news.
 
 While tracing is off no span is made and a helper costs well under a microsecond, but the envelope's ``traceparent``
-exists all the same: the client's own, unchanged, or a fresh one, so that outside calls and logs can be tied together.
+exists all the same: the client's own, unchanged, or a fresh one marked as not sampled, so that calls to the outside
+can be tied together.
 Names and attributes follow OpenTelemetry's semantic conventions for messaging; ours begin with ``dualloop.``.
 """
 

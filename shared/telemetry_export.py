@@ -15,11 +15,12 @@ from shared import logs
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter
 
 SAY_AGAIN_S = 60.0  # how often the same trouble with the collector is logged
 _STANDARD = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
-_provider: "TracerProvider | None" = None
+_running: "tuple[TracerProvider, SpanExporter] | None" = None
 
 
 def start(endpoint: str | None, service: str) -> otel.Tracer | None:
@@ -27,7 +28,7 @@ def start(endpoint: str | None, service: str) -> otel.Tracer | None:
 
     Sampling, batching, headers and further resource attributes are OpenTelemetry's variables' business.
     """
-    global _provider  # noqa: PLW0603  one process, one destination of its spans
+    global _running  # noqa: PLW0603  one process, one destination of its spans
     off = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     if off or os.environ.get("OTEL_TRACES_EXPORTER") == "none":
         return None
@@ -44,22 +45,27 @@ def start(endpoint: str | None, service: str) -> otel.Tracer | None:
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         about["service.version"] = importlib.metadata.version("dualloop")
     exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces") if endpoint else OTLPSpanExporter()
-    _provider = TracerProvider(resource=Resource.create(about), shutdown_on_exit=False)
-    _provider.add_span_processor(BatchSpanProcessor(exporter))
+    provider = TracerProvider(resource=Resource.create(about), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
     if isinstance(otel.get_tracer_provider(), otel.ProxyTracerProvider):
-        otel.set_tracer_provider(_provider)  # so that the spans of users' own libraries join in
-    return _provider.get_tracer("dualloop")
+        otel.set_tracer_provider(provider)  # so that the spans of users' own libraries join in
+    _running = provider, exporter
+    return provider.get_tracer("dualloop")
 
 
 def stop(timeout_s: float) -> None:
     """Send what is left and end, within the time: a collector that hangs is left alone."""
-    global _provider
-    provider, _provider = _provider, None
-    if provider is not None:
-        # The SDK's own shutdown waits up to 30 s and takes no limit.
-        ending = threading.Thread(target=provider.shutdown, name="telemetry-shutdown", daemon=True)
-        ending.start()
-        ending.join(timeout_s)
+    global _running
+    running, _running = _running, None
+    if running is None:
+        return
+    provider, exporter = running
+    # The SDK's own shutdown waits up to 30 s and takes no limit.
+    ending = threading.Thread(target=provider.shutdown, name="telemetry-shutdown", daemon=True)
+    ending.start()
+    ending.join(timeout_s)
+    if ending.is_alive():
+        exporter.shutdown()  # no further tries: the rest is dropped
 
 
 class _Sparing(logging.Handler):
@@ -80,6 +86,5 @@ class _Sparing(logging.Handler):
 
 def _quieten() -> None:
     theirs = logging.getLogger("opentelemetry")
-    if not any(isinstance(handler, _Sparing) for handler in theirs.handlers):
-        theirs.addHandler(_Sparing())
-        theirs.propagate = False
+    theirs.handlers = [_Sparing()]
+    theirs.propagate = False
