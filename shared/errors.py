@@ -96,3 +96,8 @@ class RedisAwayError(Exception):
 
 class RedisUnknownError(RedisAwayError):
     """The command was sent and its answer was lost: it may have been carried out."""
+
+
+def unavailable(detail: str) -> Problem:
+    """503: the same request may be made again."""
+    return Problem("redis_unavailable", detail, retryable=True, retry_after=1)

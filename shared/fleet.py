@@ -1,9 +1,9 @@
 """What is true for the whole fleet: how many shards there are, and the key that makes ids genuine."""
 
 import os
-from dataclasses import dataclass
 
 from shared import keys
+from shared.errors import RedisAwayError
 from shared.ids import Ids
 from shared.redis import Link
 
@@ -12,27 +12,43 @@ class FleetMismatchError(Exception):
     """This process is configured for another number of shards than its fleet."""
 
 
-@dataclass(frozen=True, slots=True)
 class Fleet:
     """Recorded at the fleet's first start; read by every process at its own."""
 
-    shards: int
-    ids: Ids
+    def __init__(self, shards: int) -> None:
+        """As configured; `join` holds it to what is recorded."""
+        self.shards = shards
+        self._ids: Ids | None = None
 
+    @property
+    def joined(self) -> bool:
+        """Whether the record was read."""
+        return self._ids is not None
 
-async def join(link: Link, shards: int) -> Fleet:
-    """Record the fleet, or read what another process recorded.
+    @property
+    def ids(self) -> Ids:
+        """Makes and reads the fleet's ids.
 
-    Raises:
-        FleetMismatchError: the fleet has another number of shards.
-        RedisAwayError: Redis cannot be asked now.
-    """
-    await link.call("HSETNX", keys.FLEET, "shards", shards)
-    await link.call("HSETNX", keys.FLEET, "mac_key", os.urandom(32))
-    recorded, mac_key = await link.call("HMGET", keys.FLEET, "shards", "mac_key")
-    if int(recorded) != shards:
-        raise FleetMismatchError(
-            f"this fleet was started with {int(recorded)} shards, this process wants {shards}: "
-            f"set DUALLOOP_SHARDS={int(recorded)}, or use another Redis database"
-        )
-    return Fleet(shards, Ids(mac_key))
+        Raises:
+            RedisAwayError: the fleet's key could not be read yet.
+        """
+        if self._ids is None:
+            raise RedisAwayError("Redis has not been reached since this process started")
+        return self._ids
+
+    async def join(self, link: Link) -> None:
+        """Record the fleet, or read what another process recorded.
+
+        Raises:
+            FleetMismatchError: the fleet has another number of shards.
+            RedisAwayError: Redis cannot be asked now.
+        """
+        await link.call("HSETNX", keys.FLEET, "shards", self.shards)
+        await link.call("HSETNX", keys.FLEET, "mac_key", os.urandom(32))
+        recorded, mac_key = await link.call("HMGET", keys.FLEET, "shards", "mac_key")
+        if int(recorded) != self.shards:
+            raise FleetMismatchError(
+                f"this fleet was started with {int(recorded)} shards, this process wants {self.shards}: "
+                f"set DUALLOOP_SHARDS={int(recorded)}, or use another Redis database"
+            )
+        self._ids = Ids(mac_key)

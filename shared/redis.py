@@ -175,6 +175,13 @@ class Link:
                 raise
         return await self.call("EVAL", script.text, 1, prefix, *args)
 
+    def subscribe(self, channel: str) -> None:
+        """A further channel of a subscriber, now and after each reconnect."""
+        self._channels = (*self._channels, channel)
+        if self._transport is not None:
+            subscribe: tuple[Any, ...] = ("SUBSCRIBE", channel)
+            self._transport.write(hiredis.pack_command(subscribe))
+
     async def _keep(self) -> None:
         pause = BACKOFF_S[0]
         while True:

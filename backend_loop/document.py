@@ -1,0 +1,44 @@
+"""The record's document: a mission's course and context as JSON, written by commits only."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import from_json, to_json
+
+from backend_loop.machine import Course
+from shared.status import Status, WaitingFor
+
+_DEFAULTS = {
+    field.name: field.default if field.default is not MISSING else {}
+    for field in fields(Course)
+    if field.name not in {"state", "status"}
+}
+
+
+def write(course: Course, context: BaseModel) -> bytes:
+    """Only what differs from a fresh course; state and status stand in the record itself."""
+    document: dict[str, Any] = {
+        name: value for name, default in _DEFAULTS.items() if (value := getattr(course, name)) != default
+    }
+    document["context"] = context
+    return to_json(document)
+
+
+def read(document: bytes, state: str) -> tuple[Course, Mapping[str, Any]]:
+    """The course, and the context as it was dumped; an empty document is that of a fresh mission.
+
+    Whether it waits stands in the document too: what waited still waits until the machine wakes it.
+
+    Raises:
+        ValueError, TypeError: not a document that a commit wrote.
+    """
+    if not document:
+        return Course(state), {}
+    content = from_json(document)
+    context = content.pop("context")
+    if "waiting_for" not in content:
+        return Course(state, Status.RUNNING, **content), context
+    content["waiting_for"] = WaitingFor(content["waiting_for"])
+    return Course(state, Status.WAITING, **content), context

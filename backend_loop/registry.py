@@ -1,0 +1,53 @@
+"""Which mission types this process knows: imported by path, or found as entry points."""
+
+from collections.abc import Iterable
+from importlib import import_module
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import Final
+
+from backend_loop.mission import DefinitionError, Mission, MissionType
+
+GROUP: Final = "dualloop.missions"
+BUILT_IN: Final = ()
+"""Modules of the mission types that come with the product."""
+
+
+def load(paths: Iterable[str]) -> dict[str, MissionType]:
+    """Import mission modules and check that no type is there twice; by ``type@version``.
+
+    Args:
+        paths: import paths, such as ``my_missions`` or ``shop.missions.orders``.
+
+    Raises:
+        DefinitionError: a module that cannot be imported or has no mission, or a doubled type.
+    """
+    modules = [_import(path) for path in (*BUILT_IN, *paths)]
+    modules += [module for point in entry_points(group=GROUP) if isinstance(module := point.load(), ModuleType)]
+    types: dict[str, MissionType] = {}
+    for module in modules:
+        found = [
+            value.definition
+            for value in vars(module).values()
+            if isinstance(value, type) and issubclass(value, Mission) and value.__module__ == module.__name__
+        ]
+        if not found:
+            raise DefinitionError(f"{module.__name__} defines no mission type: write a class that extends Mission")
+        for definition in found:
+            other = types.setdefault(definition.kind, definition)
+            if other is not definition:
+                raise DefinitionError(
+                    f"{definition.kind} is defined twice, by {other.mission.__module__} and {module.__name__}: "
+                    "rename one, or raise its version"
+                )
+    return types
+
+
+def _import(path: str) -> ModuleType:
+    try:
+        return import_module(path)
+    except ModuleNotFoundError as error:
+        raise DefinitionError(
+            f"DUALLOOP_MISSIONS names {path!r}, which cannot be imported ({error}): "
+            "give import paths by comma, and start where they can be found"
+        ) from error

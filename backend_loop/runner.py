@@ -1,0 +1,199 @@
+"""Drives one claimed mission: pure reaction, guarded commit, handler; until it ends, waits, or is not ours any more."""
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
+
+from backend_loop import document
+from backend_loop.machine import HOLD_MS, Course, Reaction, fold
+from backend_loop.mission import MissionType
+from backend_loop.outcomes import Cancel, Deadline, Fail, Happened, Outcome, Retry, Signal, Wake
+from backend_loop.store import Claimed, LostError, Move, Store, prepare
+from backend_loop.toolbox import DeadlinePassedError, Outside, Toolbox
+from shared import logs
+from shared.envelope import Envelope
+from shared.status import ErrorCode, Reason, Status, WaitingFor
+
+log = logs.get(__name__)
+
+INTERRUPTS = (Cancel, Deadline)
+"""What cuts a running handler short; other entries are reacted to at its next commit."""
+
+
+class Runner:
+    """One mission under one lease.
+
+    Args:
+        claimed: what claim answered.
+        definition: its type.
+        store: of its shard.
+        outside: what handlers may use.
+    """
+
+    def __init__(self, claimed: Claimed, definition: MissionType, store: Store, outside: Outside) -> None:
+        """Nothing runs yet: see `run`. Set `draining` and it hands the mission on at its next commit."""
+        self.claimed, self._definition, self._store, self._outside = claimed, definition, store, outside
+        self._plan = definition.plan
+        self._rev = claimed.rev
+        self._entries: tuple[bytes, ...] = claimed.unread
+        self._handling: asyncio.Task[Any] | None = None
+        self._interrupted = False
+        self._kept = True
+        self.draining = False
+        self._course: Course
+        self._context: BaseModel
+        self._payload: BaseModel
+        self._envelope: Envelope
+        self._written = claimed.document
+
+    async def run(self) -> None:
+        """Drive the mission.
+
+        Raises:
+            LostError: it is not ours any more; nothing more was or will be written.
+        """
+        claimed = self.claimed
+        with logs.bound(correlation_id=claimed.correlation_id, task_id=claimed.task_id, type=claimed.type):
+            refusal = self._decode()
+            await self._advance([refusal] if refusal is not None else [], [] if refusal is not None else [Wake()])
+            while self._course.status is Status.RUNNING and not self.draining:
+                outcome = await self._handle()
+                await self._advance([outcome] if outcome is not None else [], [])
+            if self._kept:
+                await self._store.release(claimed.owner, [(claimed.task_id, claimed.fence)])
+
+    async def signal(self) -> None:
+        """Something was posted to the inbox: if it interrupts, the handler is cut at its next await."""
+        if self._handling is None or self._interrupted:
+            return
+        entries = await self._store.inbox(self.claimed.task_id)
+        if self._handling is not None and any(isinstance(_signal(entry), INTERRUPTS) for entry in entries):
+            self._entries, self._interrupted = entries, True
+            self._handling.cancel()
+
+    def _decode(self) -> Fail | None:
+        """Read record, envelope, payload and context; what cannot be read ends the mission, not the worker."""
+        claimed, mission = self.claimed, self._definition.mission
+        self._course = Course(claimed.state)
+        try:
+            self._course, context = document.read(claimed.document, claimed.state)
+            self._envelope = Envelope.model_validate_json(claimed.envelope)
+            self._payload = mission.Payload.model_validate(self._envelope.payload)
+            self._context = mission.Context.model_validate(context)
+        except ValidationError as error:
+            at = "/payload" if error.title == mission.Payload.__name__ else ""
+            errors = tuple(
+                {"pointer": at + "".join(f"/{part}" for part in fault["loc"]), "detail": fault["msg"]}
+                for fault in error.errors(include_url=False, include_context=False, include_input=False)[:20]
+            )
+            return Fail(f"{error.error_count()} faults in {error.title}", ErrorCode.UNDECODABLE, errors=errors)
+        except (ValueError, TypeError) as error:
+            return Fail(f"the record cannot be read: {error}", ErrorCode.UNDECODABLE)
+        return None
+
+    async def _advance(self, before: Sequence[Signal], after: Sequence[Signal]) -> None:
+        """Make the reaction to signals and entries durable; what comes in meanwhile is reacted to as well (P3)."""
+        chance = random.random()  # noqa: S311  jitter, not a secret
+        while True:
+            entries = self._entries
+            signals = [*before, *(signal for entry in entries if (signal := _signal(entry)) is not None), *after]
+            reaction = fold(self._course, self._plan, signals, self._outside.clock.now_ms(), chance)
+            if not entries and not reaction.transitions and reaction.course.status is Status.RUNNING:
+                self._course = reaction.course
+                return
+            unread = await self._commit(reaction, len(entries))
+            if unread is None:
+                self._course, self._entries = reaction.course, ()
+                return
+            self._entries = unread
+
+    async def _commit(self, reaction: Reaction, consumed: int) -> tuple[bytes, ...] | None:
+        course = reaction.course
+        text = document.write(course, self._context) if hasattr(self, "_context") else self._written
+        changed = text if text != self._written else b""
+        move = self._move(course)
+        write = prepare(self.claimed, reaction, rev=self._rev, consumed=consumed, move=move, document=changed)
+        unread = await self._store.commit(write)
+        if unread is None:
+            self._kept = move == "stay"
+            self._rev += 1
+            self._written = text
+            log.debug("commit", state=course.state, status=course.status, rev=self._rev)
+        return unread
+
+    def _move(self, course: Course) -> Move:
+        if course.status.terminal:
+            return "end"
+        if course.status is Status.RUNNING:
+            return "yield" if self.draining else "stay"
+        soon = course.wake_at is not None and course.wake_at - self._outside.clock.now_ms() < HOLD_MS
+        return "wait" if course.waiting_for is WaitingFor.RETRY and soon else "leave"
+
+    async def _handle(self) -> Outcome | None:
+        """Run the state's handler; None: it was interrupted, and why is among the unread entries."""
+        course, spec = self._course, self._definition.states[self._course.state]
+        tools: Toolbox[Any, Any] = Toolbox(
+            claimed=self.claimed,
+            course=course,
+            envelope=self._envelope,
+            payload=self._payload,
+            context=self._context,
+            outside=self._outside,
+        )
+        mission = self._definition.mission()
+        self._interrupted, self._handling = False, asyncio.current_task()
+        try:
+            with logs.bound(state=course.state):
+                async with asyncio.timeout(spec.timeout_s) as limit:
+                    outcome = await spec.handler(mission, tools)
+            return outcome if isinstance(outcome, Outcome) else _not_an_outcome(spec.name, outcome)
+        except asyncio.CancelledError:
+            if not self._interrupted:
+                raise
+            return None
+        except TimeoutError as error:
+            if limit.expired():
+                return Retry(f"{spec.name} took longer than {spec.timeout_s:g} s", ErrorCode.TIMEOUT)
+            return Retry(_sentence(error))
+        except DeadlinePassedError:
+            return Fail(f"the deadline came while in {course.state}", ErrorCode.DEADLINE)
+        except LostError:
+            raise
+        except Exception as error:
+            log.warning("handler failed", state=course.state, attempt=course.attempt, exc_info=True)
+            return Retry(_sentence(error))
+        finally:
+            self._handling = None
+            task = asyncio.current_task()
+            if self._interrupted and task is not None:
+                # the cancel was ours, also where the handler swallowed it or had just returned
+                task.uncancel()
+
+
+def _signal(entry: bytes) -> Signal | None:
+    """An inbox entry as the machine knows it; one of a later release that it does not know is consumed and ignored."""
+    try:
+        content: Mapping[str, Any] = from_json(entry)
+        match content.get("entry"):
+            case "cancel":
+                return Cancel(Reason(content.get("reason", Reason.REQUESTED)))
+            case "deadline":
+                return Deadline()
+            case "event":
+                return Happened(content["event"], content.get("data") or {})
+    except (ValueError, KeyError, AttributeError):
+        pass
+    log.error("inbox entry ignored", entry=to_json(entry.decode(errors="replace")).decode()[:200])
+    return None
+
+
+def _not_an_outcome(state: str, value: object) -> Fail:
+    return Fail(f"the handler of {state} returned {value!r}: return Go, Retry, Fail, Sleep, WaitFor or Stop")
+
+
+def _sentence(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

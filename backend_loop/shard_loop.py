@@ -1,0 +1,231 @@
+"""The work of one process on one shard: claim, run, and what keeps the shard tidy."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from backend_loop.lease import Lease
+from backend_loop.mission import MissionType
+from backend_loop.runner import Runner
+from backend_loop.store import Claimed, LostError, Store
+from backend_loop.toolbox import Outside
+from shared.errors import RedisAwayError
+from shared.logs import get
+from shared.loop import After, Answer, Idle, Loop
+from shared.settings import Settings
+
+log = get(__name__)
+
+BATCH: Final = 50
+"""Missions a claim brings at most."""
+
+
+class Slots:
+    """How many missions this process may still take, over all shards; some are kept for urgent ones."""
+
+    def __init__(self, settings: Settings) -> None:
+        """All free."""
+        self._slots, self._urgent = settings.slots, settings.urgent_slots
+        self.running = 0
+        self.open = True
+
+    def free(self) -> tuple[int, int]:
+        """Free for any mission, and for urgent ones, those included."""
+        if not self.open:
+            return 0, 0
+        free = self._slots - self.running
+        return max(0, free), max(0, free + self._urgent)
+
+
+class ShardLoop:
+    """Claims from one shard and runs what it gets.
+
+    Args:
+        store: of the shard.
+        types: what this process knows, by ``type@version``.
+        slots: shared by all shards.
+        outside: what handlers may use.
+        settings: of the process.
+        freed: called when a mission has ended here, so that whoever waits for a slot looks again.
+    """
+
+    def __init__(  # noqa: PLR0913  wired in one place
+        self,
+        *,
+        store: Store,
+        types: Mapping[str, MissionType],
+        slots: Slots,
+        outside: Outside,
+        settings: Settings,
+        freed: Callable[[], None],
+    ) -> None:
+        """Nothing runs yet: start its `loops`."""
+        self._store, self._types, self._slots, self._outside = store, types, slots, outside
+        self._kinds = "," + ",".join(sorted(types)) + ","
+        self._freed, self._idle_s = freed, settings.poll_s
+        self._runs: dict[str, tuple[Runner, asyncio.Task[None]]] = {}
+        self._broken: dict[str, int] = {}
+        self._doubtful = False
+        shard = store.shard
+        self.claim = Loop(
+            f"claim-s{shard}",
+            self._claim,
+            trigger="woken",
+            interval_s=settings.poll_s,
+            describe="renews the lease, moves due timers, takes over from the dead, claims what fits into free slots",
+            output="runners",
+        )
+        self.loops = (
+            self.claim,
+            Loop(
+                f"sweep-s{shard}",
+                self._sweep,
+                trigger="woken",
+                interval_s=settings.poll_s,
+                describe="ends, or tells the lease holder of, missions whose deadline has come",
+                output="ended missions, inbox entries",
+                scale="sharded",
+            ),
+            Loop(
+                f"retire-s{shard}",
+                self._retire,
+                trigger="timed",
+                interval_s=min(10.0, settings.retention_s),
+                describe="removes missions whose retention has passed",
+                output="nothing left behind",
+                scale="sharded",
+                vital=False,
+            ),
+        )
+
+    @property
+    def lease(self) -> Lease:
+        """Of this process on this shard."""
+        return self._store.lease
+
+    @property
+    def running(self) -> int:
+        """Missions under way here."""
+        return len(self._runs)
+
+    def signal(self, task_id: str) -> None:
+        """Something was posted to a mission that runs here."""
+        if (run := self._runs.get(task_id)) is not None and not run[1].done():
+            task = asyncio.ensure_future(run[0].signal())
+            task.add_done_callback(_log_failure)
+
+    def lost(self, owner: str) -> None:
+        """The lease was taken over: every mission under it is somebody else's."""
+        for runner, task in self._runs.values():
+            if runner.claimed.owner == owner:
+                task.cancel()
+        self.claim.wake()
+
+    def drain(self) -> None:
+        """Let every mission be handed on at its next commit."""
+        for runner, _ in self._runs.values():
+            runner.draining = True
+
+    async def cut(self) -> None:
+        """Stop what still runs, now, and hand it back."""
+        runs = list(self._runs.values())
+        for _, task in runs:
+            task.cancel()
+        if runs:
+            await asyncio.wait([task for _, task in runs])
+        by_owner: dict[str, list[tuple[str, int]]] = {}
+        for runner, _ in runs:
+            by_owner.setdefault(runner.claimed.owner, []).append((runner.claimed.task_id, runner.claimed.fence))
+        for owner, held in by_owner.items():
+            await self._store.release(owner, held)
+
+    async def resign(self) -> None:
+        """End the lease, so that nobody waits for it to lapse."""
+        await self._store.resign()
+
+    async def wait(self) -> None:
+        """Return when nothing runs here."""
+        while self._runs:
+            await asyncio.wait([task for _, task in self._runs.values()])
+
+    async def _claim(self) -> Answer:
+        if self._doubtful:
+            await self._reconcile()
+        slots, urgent_slots = self._slots.free()
+        try:
+            answer = await self._store.claim(slots, urgent_slots, self._kinds)
+        except RedisAwayError:
+            self._doubtful = True
+            raise
+        if answer is None:
+            return After(0)
+        due_s, claimed = answer
+        for one in claimed:
+            self._start(one)
+        if claimed:
+            log.debug("claim", shard=self._store.shard, missions=len(claimed))
+            full = len(claimed) >= min(BATCH, max(1, slots))
+            return After(0) if full and self._slots.free()[0] > 0 else After(min(due_s, self._idle_s))
+        return After(due_s) if due_s < self._idle_s else Idle()
+
+    async def _reconcile(self) -> None:
+        """A claim's answer was lost: what it leased to us, and we do not run, goes back at once (P6)."""
+        if self.lease.registered:
+            forgotten = await self._store.forgotten(frozenset(self._runs))
+            if forgotten:
+                log.warning("release", why="the answer of a claim was lost", missions=len(forgotten))
+                await self._store.release(self.lease.owner, forgotten)
+        self._doubtful = False
+
+    def _start(self, claimed: Claimed) -> None:
+        runner = Runner(claimed, self._types[claimed.kind], self._store, self._outside)
+        runner.draining = not self._slots.open
+        self._slots.running += 1
+        # the task is kept in _runs until it is done: nothing else refers to it
+        task = asyncio.get_running_loop().create_task(self._run(runner))
+        self._runs[claimed.task_id] = (runner, task)
+
+    async def _run(self, runner: Runner) -> None:
+        claimed = runner.claimed
+        try:
+            await runner.run()
+            self._broken.pop(claimed.task_id, None)
+        except LostError as lost:
+            log.info("outcome dropped", task_id=claimed.task_id, correlation_id=claimed.correlation_id, why=str(lost))
+        except Exception as error:  # noqa: BLE001  a bug of ours costs a release, never the others of this process
+            await self._give_back(claimed, error)
+        finally:
+            self._slots.running -= 1
+            if (run := self._runs.get(claimed.task_id)) is not None and run[0] is runner:
+                del self._runs[claimed.task_id]
+            free = self._slots.free()[0]
+            if free == 1 or free % 8 == 0:
+                self._freed()
+
+    async def _give_back(self, claimed: Claimed, error: Exception) -> None:
+        """Release at once (P6); from the second time on after a pause, so that a bug does not spin."""
+        times = self._broken.get(claimed.task_id, 0)
+        self._broken[claimed.task_id] = times + 1
+        ids = {"task_id": claimed.task_id, "correlation_id": claimed.correlation_id}
+        log.error("runner failed", **ids, times=times + 1, exc_info=error)
+        if times:
+            await asyncio.sleep(min(5.0, 0.1 * 2.0**times))
+        await self._store.release(claimed.owner, [(claimed.task_id, claimed.fence)])
+
+    async def _sweep(self) -> Answer:
+        done, next_s = await self._store.sweep()
+        if done:
+            log.info("sweep", shard=self._store.shard, missions=done)
+            return After(0)
+        return Idle() if next_s < 0 else After(next_s)
+
+    async def _retire(self) -> Answer:
+        done, next_s = await self._store.retire()
+        if done:
+            return After(0)
+        return Idle() if next_s < 0 else After(min(next_s, 10.0))
+
+
+def _log_failure(task: asyncio.Future[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.warning("signal failed", error=str(error))

@@ -1,0 +1,267 @@
+"""A worker's verbs on one shard: claim, commit, release, inbox, sweep, retire; nothing else here calls scripts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from pydantic_core import to_json
+
+from backend_loop.lease import Lease
+from backend_loop.machine import End, Reaction, Transition
+from backend_loop.redis_clock import RedisClock, boottime
+from shared import keys
+from shared.errors import RedisAwayError
+from shared.flights import Flights
+from shared.redis import Link, ReplyError
+from shared.settings import Settings
+
+COMMITS_FOR_A_SECOND_FLIGHT: Final = 16
+
+Move = Literal["stay", "wait", "leave", "yield", "end"]
+
+
+class LostError(Exception):
+    """The mission is not this runner's any more; whatever it still has in hand is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A mission under lease, as claim answered it. Times are epoch ms by Redis."""
+
+    task_id: str
+    owner: str
+    fence: int
+    rev: int
+    seq: int
+    type: str
+    version: int
+    state: str
+    document: bytes
+    envelope: bytes
+    deadline: int
+    deaths: int
+    run: int
+    target: str
+    started_at: int
+    root: str
+    unread: tuple[bytes, ...]
+
+    @property
+    def correlation_id(self) -> str:
+        """The root's id."""
+        return self.root or self.task_id
+
+    @property
+    def kind(self) -> str:
+        """``type@version``."""
+        return f"{self.type}@{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One guarded write, ready to be sent and, byte for byte, to be sent again."""
+
+    owner: str
+    item: tuple[str | bytes | int, ...]
+
+
+class Store:
+    """One shard, under one lease."""
+
+    def __init__(self, link: Link, shard: int, lease: Lease, settings: Settings, clock: RedisClock) -> None:
+        """`link` may be shared by shards that lie on the same server."""
+        self.shard, self.lease = shard, lease
+        self._link, self._settings, self._clock = link, settings, clock
+        self._prefix = keys.prefix(shard)
+        self._retention_ms = round(settings.retention_s * 1000)
+        self._commits = Flights(link, "commit", self._prefix, second_from=COMMITS_FOR_A_SECOND_FLIGHT)
+
+    async def claim(self, slots: int, urgent_slots: int, kinds: str) -> tuple[float, list[Claimed]] | None:
+        """Seconds until something is due, and the missions claimed; None: the lease is lost.
+
+        Args:
+            slots: free for any mission.
+            urgent_slots: free for urgent ones, those included.
+            kinds: what this worker knows, as ``,type@version,…,``.
+
+        Raises:
+            RedisAwayError: what it may have claimed is found by `forgotten`.
+        """
+        settings, lease, sent_at = self._settings, self.lease, boottime()
+        owner = lease.owner
+        answer = await self._link.run(
+            "claim",
+            self._prefix,
+            owner,
+            "0" if lease.registered else "1",
+            round(settings.lease_s * 1000),
+            round(settings.renew_s * 1000),
+            round(settings.poll_s * 1000),
+            max(0, slots),
+            max(0, urgent_slots),
+            ",".join(settings.pools),
+            kinds,
+        )
+        if answer == b"LOST":
+            lease.lose(owner)
+            return None
+        self._clock.set(answer[0], sent_at)
+        lease.renewed(owner, sent_at)
+        return answer[1] / 1000, [_claimed(owner, row) for row in answer[2]]
+
+    async def commit(self, commit: Commit) -> tuple[bytes, ...] | None:
+        """Send until Redis has answered; None: written. Else nothing was, and these entries are unread.
+
+        Raises:
+            LostError: fence or rev are not the expected ones, or the mission is gone.
+        """
+        while True:
+            try:
+                answer = await self._commits.add((commit.owner, self._retention_ms), commit.item)
+                break
+            except RedisAwayError:
+                # perhaps written: sent again as it is, rev tells (P2); the outcome is kept meanwhile
+                await self._link.up()
+        if isinstance(answer, int) or answer == b"DUPLICATE":
+            return None
+        if isinstance(answer, list) and answer[0] == b"SIGNALLED":
+            return tuple(answer[1:])
+        if isinstance(answer, list):
+            raise ReplyError(f"commit of {commit.item[0]!r}: {answer[1].decode(errors='replace')}")
+        raise LostError(answer.decode())
+
+    async def release(self, owner: str, held: Sequence[tuple[str, int]]) -> None:
+        """Hand missions back, given as (id, fence); what is not ours any more is left alone."""
+        for start in range(0, len(held), 50):
+            batch = held[start : start + 50]
+            await self._link.run("release", self._prefix, owner, *(part for one in batch for part in one))
+
+    async def resign(self) -> None:
+        """End the lease, if nothing is held under it."""
+        await self._link.run("resign", self._prefix, self.lease.owner)
+
+    async def inbox(self, task_id: str) -> tuple[bytes, ...]:
+        """The unread entries as of now."""
+        return tuple(await self._link.call("LRANGE", keys.inbox(self.shard, task_id), 0, -1))
+
+    async def forgotten(self, known: frozenset[str]) -> list[tuple[str, int]]:
+        """Missions leased to this owner that this process does not run: their claim's answer was lost."""
+        found = []
+        for raw in await self._link.call("SMEMBERS", keys.held(self.shard, self.lease.owner)):
+            task_id = raw.decode()
+            if task_id not in known:
+                fence = await self._link.call("HGET", keys.mission(self.shard, task_id), "fence")
+                found.append((task_id, int(fence or 0)))
+        return found
+
+    async def sweep(self) -> tuple[int, float]:
+        """End or post what is past its deadline: how many, and seconds until the next one (-1: none)."""
+        done, next_ms = await self._link.run("sweep", self._prefix, self._retention_ms)
+        return done, next_ms / 1000
+
+    async def retire(self) -> tuple[int, float]:
+        """Remove what is past its retention: how many, and seconds until the next one (-1: none)."""
+        done, next_ms = await self._link.run("retire", self._prefix, 60_000)
+        return done, next_ms / 1000
+
+
+def prepare(  # noqa: PLR0913  the parts of one write
+    claimed: Claimed,
+    reaction: Reaction,
+    *,
+    rev: int,
+    consumed: int,
+    move: Move,
+    document: bytes,
+    rows: Sequence[bytes] = (),
+) -> Commit:
+    """The write that makes a reaction durable."""
+    course = reaction.course
+    tail = list(rows)
+    if move == "end":
+        tail.insert(0, _middle(claimed, reaction.course.state, course.status, reaction.end or End()))
+    wake_at = "" if course.wake_at is None else course.wake_at
+    return Commit(
+        claimed.owner,
+        (
+            claimed.task_id,
+            claimed.fence,
+            rev,
+            consumed,
+            move,
+            course.status,
+            course.state,
+            document,
+            b"\n".join(map(_event, reaction.transitions)),
+            wake_at,
+            course.waiting_for or "",
+            b"\n".join(tail),
+        ),
+    )
+
+
+def _event(transition: Transition) -> bytes:
+    return b'"status":"%b","state":"%b","data":%b}' % (
+        transition.status.encode(),
+        transition.state.encode(),
+        b"null" if transition.data is None else to_json(transition.data, inf_nan_mode="null"),
+    )
+
+
+def _middle(claimed: Claimed, state: str, status: str, end: End) -> bytes:
+    """The result document between `seq` and the times, which the script knows."""
+    document: Mapping[str, Any] = {
+        "correlation_id": claimed.correlation_id,
+        "task_id": claimed.task_id,
+        "type": claimed.type,
+        "status": status,
+        "state": state,
+        "result": end.result,
+        "error": end.error,
+        "reason": end.reason,
+        "waiting_for": None,
+        "run": claimed.run,
+        "progress": None,
+        "freshness": end.freshness,
+    }
+    return to_json(document, inf_nan_mode="null")[1:-1]
+
+
+def _claimed(owner: str, row: list[Any]) -> Claimed:
+    (
+        task_id,
+        fence,
+        rev,
+        seq,
+        type_,
+        version,
+        state,
+        document,
+        envelope,
+        deadline,
+        deaths,
+        run,
+        target,
+        started,
+        root,
+        unread,
+    ) = row
+    return Claimed(
+        task_id.decode(),
+        owner,
+        fence,
+        int(rev),
+        int(seq),
+        type_.decode(),
+        int(version),
+        state.decode(),
+        document,
+        envelope,
+        int(deadline),
+        int(deaths),
+        int(run),
+        target.decode(),
+        int(started),
+        root.decode(),
+        tuple(unread),
+    )

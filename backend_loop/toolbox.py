@@ -1,0 +1,138 @@
+"""What a handler is given: its context, the facts of its run, and guarded ways to the outside."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from backend_loop.devices.protocol import Command, Device, DeviceUnreachable, Reading
+from backend_loop.lease import Lease
+from backend_loop.machine import Course
+from backend_loop.redis_clock import RedisClock
+from backend_loop.store import Claimed, LostError
+from shared.envelope import Envelope
+
+P = TypeVar("P", bound=BaseModel)
+C = TypeVar("C", bound=BaseModel)
+
+
+class DeadlinePassedError(Exception):
+    """The mission's deadline came before the act: nothing was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the worker has to offer: its clock, its lease, and the way to devices, if there is one."""
+
+    clock: RedisClock
+    lease: Lease
+    device: Device | None = None
+    traceparent: Callable[[], str | None] = lambda: None
+
+
+class Toolbox(Generic[P, C]):
+    """One run of one state's handler.
+
+    Attributes:
+        payload: the command's, validated by the type's model.
+        context: the mission's own; what the handler changes is committed with its outcome.
+        envelope: all else the front knew: ``snapshot session area actor``.
+        received: data of the outside event that led into this state, if one did.
+        attempt: try of this state, from 1. visit: how often the state was entered, from 1.
+        taken_over: an earlier worker was lost in this state, so that an effect may have happened already.
+    """
+
+    __slots__ = (
+        "_claimed",
+        "_key",
+        "_outside",
+        "attempt",
+        "context",
+        "envelope",
+        "payload",
+        "received",
+        "taken_over",
+        "visit",
+    )
+
+    def __init__(  # noqa: PLR0913  made by the runner only
+        self, *, claimed: Claimed, course: Course, envelope: Envelope, payload: P, context: C, outside: Outside
+    ) -> None:
+        """Made by the runner, per run of a handler."""
+        self._claimed, self._outside = claimed, outside
+        self.payload, self.context, self.envelope = payload, context, envelope
+        self.received: Any = course.received
+        self.attempt, self.visit = course.attempt, course.visit
+        self.taken_over = claimed.deaths > 0
+        self._key = f"{claimed.task_id}:{claimed.run}:{course.state}:{course.visit}"
+
+    @property
+    def task_id(self) -> str:
+        """The mission's id."""
+        return self._claimed.task_id
+
+    @property
+    def correlation_id(self) -> str:
+        """The root's id, which the client has."""
+        return self._claimed.correlation_id
+
+    @property
+    def key(self) -> str:
+        """The key of this state's effect: the same for all tries and takeovers of one visit (P21)."""
+        return self._key
+
+    @property
+    def fence(self) -> int:
+        """Rises with every claim in the shard, also from one mission to the next on a target (P2)."""
+        return self._claimed.fence
+
+    @property
+    def traceparent(self) -> str | None:
+        """W3C trace context to hand on to whatever is called."""
+        return self._outside.traceparent()
+
+    def remaining_s(self) -> float:
+        """Seconds until the mission's deadline, by Redis' clock; negative once it has passed."""
+        return (self._claimed.deadline - self._outside.clock.now_ms()) / 1000
+
+    def check(self) -> None:
+        """Ask last thing before an effect whether it may still begin (P6, P14).
+
+        Raises:
+            DeadlinePassedError: the deadline has come; the runner ends the mission.
+            LostError: the lease has run out; the runner drops the mission for whoever takes it over.
+        """
+        if not self._outside.lease.good() or self._outside.lease.owner != self._claimed.owner:
+            raise LostError("the lease has run out")
+        if self.remaining_s() <= 0:
+            raise DeadlinePassedError
+
+    async def observe(self, entity: str, *, within_s: float = 5.0) -> Reading:
+        """Read a device now.
+
+        Raises:
+            DeviceUnreachable, UnknownEntity: see `backend_loop.devices.protocol`.
+        """
+        device, deadline = self._device(), time.monotonic() + min(within_s, max(0.0, self.remaining_s()))
+        return await device.observe(entity, deadline=deadline, traceparent=self.traceparent)
+
+    async def act(self, command: Command, *, within_s: float = 5.0) -> None:
+        """Tell a device, with this state's key and fence, unless lease or deadline are gone.
+
+        Raises:
+            DeviceUnreachable, ActUnknown, DeviceRefused, UnknownEntity, OldFence: see `backend_loop.devices.protocol`.
+            DeadlinePassedError, LostError: see `check`.
+        """
+        device = self._device()
+        self.check()
+        deadline = time.monotonic() + min(within_s, self.remaining_s())
+        await device.act(command, key=self.key, fence=self.fence, deadline=deadline, traceparent=self.traceparent)
+
+    def _device(self) -> Device:
+        if self._outside.device is None:
+            raise DeviceUnreachable(
+                "no home is configured: set DUALLOOP_HOME_URL, or start everything with `dualloop up`"
+            )
+        return self._outside.device

@@ -1,0 +1,289 @@
+"""LoopWorker: an arq worker whose missions come from our lanes, woken instead of polled.
+
+arq keeps the process life: signals, start-up and shut-down hooks, user functions and cron on arq's own keys, burst.
+What is replaced is what costs latency and safety: polling, claiming, finishing, stopping.
+"""
+
+import asyncio
+import signal
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from arq.connections import RedisSettings, create_pool
+from arq.worker import Worker, func
+
+from backend_loop.devices.protocol import Device
+from backend_loop.lease import Lease, Renewal
+from backend_loop.mission import MissionType
+from backend_loop.redis_clock import RedisClock
+from backend_loop.shard_loop import ShardLoop, Slots
+from backend_loop.store import Store
+from backend_loop.toolbox import Outside
+from shared import health, keys
+from shared.errors import RedisAwayError
+from shared.fleet import Fleet
+from shared.logs import get
+from shared.loop import Answer, Idle, Loop
+from shared.loops import Loops
+from shared.redis import Link
+from shared.settings import Settings
+
+log = get(__name__)
+
+ROW_KEPT_MS: Final = 86_400_000
+"""A catalogue row goes a day after its last live worker (P15)."""
+
+ANNOUNCE_S: Final = 30.0
+
+
+class LoopWorker(Worker):
+    """One background process.
+
+    Args:
+        types: the mission types it knows, by ``type@version``.
+        settings: of the process.
+        redis_url: where its Redis is.
+        device: the way to devices, for handlers that observe and act.
+        arq: further arguments of ``arq.Worker``: ``functions cron_jobs on_startup on_shutdown burst handle_signals``.
+    """
+
+    def __init__(
+        self,
+        types: Mapping[str, MissionType],
+        settings: Settings,
+        redis_url: str,
+        *,
+        device: Device | None = None,
+        **arq: Any,
+    ) -> None:
+        """Wire the process; nothing is opened yet."""
+        self.serves_arq = bool(arq.get("functions") or arq.get("cron_jobs"))
+        if not self.serves_arq:
+            arq["functions"] = [func(_nothing, name="dualloop_nothing")]  # arq refuses to start without one
+        super().__init__(
+            redis_settings=RedisSettings.from_dsn(redis_url),
+            max_jobs=settings.slots,
+            job_completion_wait=max(1, round(settings.drain_s)),
+            **arq,
+        )
+        self.types, self.settings, self.redis_url, self.device = types, settings, redis_url, device
+        self.instance = uuid4().hex[:12]
+        self.loops, self.checks = Loops(), health.Checks()
+        self.shards: list[ShardLoop] = []
+        self.ready = asyncio.Event()
+        self._slots = Slots(settings)
+        self._stopping: asyncio.Event = asyncio.Event()
+        self._drained: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> int:
+        """Missions under way in this process."""
+        return sum(shard.running for shard in self.shards)
+
+    async def main(self) -> None:
+        """Run until told to stop; in burst mode, until nothing is ready."""
+        settings = self.settings
+        link = await Link(self.redis_url, timeout_s=settings.redis_timeout_s).open()
+        await link.up()
+        await Fleet(settings.shards).join(link)
+        self._wire(link)
+        hints = self._hints = await self._listen()
+        renewal = Renewal(self.redis_url, [shard.lease for shard in self.shards], settings.lease_s, self.loop)
+        renewal.begin()
+        if self.serves_arq:
+            self._pool = self.ctx["redis"] = await create_pool(RedisSettings.from_dsn(self.redis_url))
+        if self.on_startup:
+            await self.on_startup(self.ctx)
+        self.checks.add("redis", health.redis_check(link))
+        self.checks.add("loops", health.loops_check(self.loops))
+        log.info("background up", instance=self.instance, types=len(self.types), pools=",".join(settings.pools))
+        try:
+            async with asyncio.TaskGroup() as group:
+                self.loops.start(group)
+                await self._announce()
+                self.ready.set()
+                await self._stopping.wait()
+                await self._drain()
+                self.loops.stop()
+        finally:
+            await self._leave(link, renewal, hints)
+
+    def _wire(self, link: Link) -> None:
+        clock = RedisClock()
+        self._link = link
+        for shard in range(self.settings.shards):
+            lease = Lease(shard, self.settings.lease_s, partial(self._lost, shard))
+            store = Store(link, shard, lease, self.settings, clock)
+            shard_loop = ShardLoop(
+                store=store,
+                types=self.types,
+                slots=self._slots,
+                outside=Outside(clock, lease, self.device),
+                settings=self.settings,
+                freed=self._freed,
+            )
+            lease.signalled = shard_loop.signal
+            self.shards.append(shard_loop)
+            for loop in shard_loop.loops:
+                self.loops.add(loop)
+        announce = Loop(
+            "announce",
+            self._announce,
+            trigger="timed",
+            interval_s=ANNOUNCE_S,
+            describe="publishes the mission types that this process knows",
+            output="catalogue rows",
+        )
+        self.loops.add(announce)
+        if self.serves_arq:
+            self.loops.add(
+                Loop(
+                    "arq",
+                    self._arq,
+                    trigger="timed",
+                    interval_s=self.poll_delay_s,
+                    describe="runs arq functions and cron jobs of the user's own",
+                    output="arq results",
+                )
+            )
+        if self.burst:
+            self.loops.add(
+                Loop(
+                    "burst",
+                    self._burst,
+                    trigger="timed",
+                    interval_s=0.05,
+                    describe="ends the process when nothing is ready any more",
+                    output="the end",
+                )
+            )
+
+    async def _listen(self) -> Link:
+        settings = self.settings
+        wakes = {
+            keys.wake(shard, pool).encode(): self.shards[shard].claim
+            for shard in range(settings.shards)
+            for pool in settings.pools
+        }
+        by_prefix = {keys.prefix(shard).encode(): self.shards[shard] for shard in range(settings.shards)}
+
+        def hear(channel: bytes, message: bytes) -> None:
+            if (claim := wakes.get(channel)) is not None:
+                claim.wake()
+            else:
+                by_prefix[channel[: channel.index(b"}") + 2]].signal(message.decode())
+
+        def look() -> None:
+            for shard in self.shards:
+                shard.claim.wake()
+
+        channels = [*(channel.decode() for channel in wakes)]
+        channels += [keys.signal(shard.lease.shard, shard.lease.owner) for shard in self.shards]
+        link = Link(
+            self.redis_url,
+            timeout_s=settings.redis_timeout_s,
+            channels=tuple(channels),
+            on_message=hear,
+            on_up=look,
+        )
+        return await link.open()
+
+    def _lost(self, shard: int, owner: str) -> None:
+        self._hints.subscribe(keys.signal(shard, self.shards[shard].lease.owner))
+        self.shards[shard].lost(owner)
+
+    def _freed(self) -> None:
+        for shard in self.shards:
+            shard.claim.wake()
+
+    async def _announce(self) -> Answer:
+        rows: list[str | bytes] = []
+        for definition in self.types.values():
+            row = definition.row()
+            rows += [row.kind, row.model_dump_json()]
+        await self._link.run("announce", keys.prefix(0), ROW_KEPT_MS, *rows)
+        return Idle()
+
+    async def _arq(self) -> Answer:
+        await self._poll_iteration()
+        return Idle()
+
+    async def _burst(self) -> Answer:
+        lanes = 0
+        for shard in range(self.settings.shards):
+            for priority in ("urgent", "normal", "bulk"):
+                for pool in self.settings.pools:
+                    lanes += await self._link.call("ZCARD", f"{keys.prefix(shard)}ring:{priority}:{pool}")
+        queued = await self.pool.zcard(self.queue_name) if self.serves_arq else 0
+        if not lanes and not queued and not self.running and not self.tasks:
+            self._stopping.set()
+        return Idle()
+
+    def handle_sig_wait_for_completion(self, signum: signal.Signals) -> None:
+        """First signal: drain. Second: now."""
+        if not self._stopping.is_set():
+            log.info("drain", on=signal.Signals(signum).name, running=self.running, grace_s=self.settings.drain_s)
+            self._stopping.set()
+        elif self._drained is not None:
+            log.warning("drain cut short", on=signal.Signals(signum).name, running=self.running)
+            self._drained.cancel()
+
+    def stop(self) -> None:
+        """Drain and end `main`, as the first signal would."""
+        self._stopping.set()
+
+    async def _drain(self) -> None:
+        """Claim no more; let missions come to their next commit; hand back what does not in time (B28)."""
+        self._slots.open = False
+        self.allow_pick_jobs = False
+        for shard in self.shards:
+            shard.drain()
+
+        async def empty() -> None:
+            await asyncio.gather(*(shard.wait() for shard in self.shards), *self.tasks.values())
+
+        self._drained = asyncio.ensure_future(empty())
+        await asyncio.wait([self._drained], timeout=self.settings.drain_s)
+        self._drained.cancel()
+        for task in self.tasks.values():
+            task.cancel()
+        try:
+            async with asyncio.timeout(self.settings.redis_timeout_s):
+                for shard in self.shards:
+                    await shard.cut()
+        except (RedisAwayError, TimeoutError) as error:
+            log.warning("drain incomplete, leases will lapse", error=str(error))
+
+    async def _leave(self, link: Link, renewal: Renewal, hints: Link) -> None:
+        self.loop.remove_signal_handler(signal.SIGTERM)
+        await asyncio.to_thread(renewal.end)
+        try:
+            async with asyncio.timeout(self.settings.redis_timeout_s):
+                for shard in self.shards:
+                    await shard.resign()
+        except (RedisAwayError, TimeoutError) as error:
+            log.warning("resign failed, the lease will lapse", error=str(error))
+        if self.on_shutdown:
+            await self.on_shutdown(self.ctx)
+        await hints.close()
+        await link.close()
+        log.info("background down", instance=self.instance)
+
+    async def close(self) -> None:
+        """What arq still holds, after `main` has ended."""
+        if self._pool is not None:
+            await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+            await self.pool.close(close_connection_pool=True)
+            self._pool = None
+
+
+async def _nothing(ctx: dict[Any, Any]) -> None:
+    """Never called: there is no queue of arq's to find it in."""
+
+
+def port_file(settings: Settings, instance: str) -> Path:
+    """Where a background process writes its health port."""
+    return settings.state_dir / f"background-{instance}.port"

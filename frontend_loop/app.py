@@ -1,0 +1,158 @@
+"""The foreground process: FastAPI around the door, the feed and the results."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from frontend_loop import problems
+from frontend_loop.control import Control
+from frontend_loop.door import Door
+from frontend_loop.feed import Feed
+from frontend_loop.hosts import HostCheck
+from frontend_loop.ingress import http
+from frontend_loop.ingress.home import home_router
+from frontend_loop.results import Results
+from shared import health, logs, telemetry
+from shared.catalogue import Catalogue
+from shared.errors import RedisAwayError
+from shared.fleet import Fleet, FleetMismatchError
+from shared.loop import Answer, Idle, Loop
+from shared.loops import Loops
+from shared.redis import Link
+from shared.settings import Settings
+
+log = logs.get(__name__)
+
+CATALOGUE_S: Final = 1.0
+JOIN_S: Final = 2.0
+
+
+class Foreground:
+    """The parts of one foreground, wired; `serve` them by `app`."""
+
+    def __init__(self, settings: Settings, redis_url: str) -> None:
+        """Nothing is opened yet."""
+        self.settings, self.redis_url = settings, redis_url
+        self.link = Link(redis_url, timeout_s=settings.redis_timeout_s)
+        self.catalogue, self.fleet = Catalogue(), Fleet(settings.shards)
+        self.loops, self.checks = Loops(), health.Checks()
+        self.feed = Feed(self.link, settings.shards)
+        self.results = Results(self.feed, self.fleet)
+        self.control = Control(self.link, settings)
+        self.door = Door(self.link, self.fleet, self.catalogue, settings, self.feed.front)
+        self.commands = http.Commands(self.door, settings)
+        self.checks.add("redis", health.redis_check(self.link))
+        self.checks.add("fleet", self._joined)
+        self.checks.add("loops", health.loops_check(self.loops))
+
+    def mount(self, app: FastAPI) -> None:
+        """Add all routes."""
+        problems.install(app)
+        app.router.routes.extend(health.routes(self.checks))
+        app.include_router(http.router(self.commands, self.results, self.control, self.catalogue, self.settings))
+        app.include_router(home_router(self.settings))
+
+    @contextlib.asynccontextmanager
+    async def open(self, _app: FastAPI) -> AsyncIterator[None]:
+        """Connect, join the fleet, and keep the loops running."""
+        settings = self.settings
+        await self.link.open()
+        with contextlib.suppress(TimeoutError, RedisAwayError):
+            # without Redis the front answers 503 and joins later; with it a wrong configuration ends the process here
+            async with asyncio.timeout(JOIN_S):
+                await self.link.up()
+                await self.fleet.join(self.link)
+                await self.catalogue.refresh(self.link)
+        await self.feed.open(self.redis_url, settings.redis_timeout_s)
+        for loop in self._loops():
+            self.loops.add(loop)
+        log.info("foreground up", front=self.feed.front, types=len(self.catalogue))
+        try:
+            async with asyncio.TaskGroup() as group:
+                self.loops.start(group)
+                yield
+                self.loops.stop()
+        finally:
+            await self.feed.close()
+            await self.link.close()
+            log.info("foreground down", front=self.feed.front)
+
+    def _loops(self) -> tuple[Loop, ...]:
+        return (
+            self.feed.loop,
+            Loop(
+                "catalogue",
+                self._follow,
+                trigger="timed",
+                interval_s=CATALOGUE_S,
+                describe="joins the fleet, then follows the mission types that workers announce",
+                output="this foreground's copy",
+                vital=False,
+            ),
+        )
+
+    async def _follow(self) -> Answer:
+        if not self.fleet.joined:
+            await self.fleet.join(self.link)
+        await self.catalogue.refresh(self.link)
+        return Idle()
+
+    async def _joined(self) -> None:
+        if not self.fleet.joined:
+            raise health.NotReady("this process has not reached Redis since it started")
+
+
+class ShortCut:
+    """Takes the hot POST before the router does, which costs as much as all that the POST does itself."""
+
+    def __init__(self, app: ASGIApp, commands: ASGIApp) -> None:
+        """In front of `app`."""
+        self._app, self._commands = app, commands
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One comparison for everybody else."""
+        if scope["type"] == "http" and scope["path"] == http.COMMANDS and scope["method"] == "POST":
+            await self._commands(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def build(settings: Settings, redis_url: str) -> ASGIApp:
+    """The ASGI application of a foreground."""
+    foreground = Foreground(settings, redis_url)
+    app = FastAPI(title="Dual Loop", version="1", lifespan=foreground.open, redoc_url=None)
+    foreground.mount(app)
+    return HostCheck(ShortCut(app, foreground.commands), settings.allowed_hosts)
+
+
+def run(settings: Settings) -> None:
+    """Run a foreground until SIGTERM or SIGINT; blocks.
+
+    Raises:
+        SystemExit: with a sentence, where the configuration is wrong.
+    """
+    logs.configure(settings, "foreground")
+    telemetry.configure(settings, "dualloop-foreground")
+    if settings.redis_url is None:
+        raise SystemExit("DUALLOOP_REDIS_URL is not set: set it, or start everything with `dualloop up`")
+    options: dict[str, Any] = {
+        "host": settings.host,
+        "port": settings.port,
+        "loop": "uvloop",
+        "http": "httptools",
+        "ws": "websockets-sansio",
+        "log_config": None,
+        "access_log": False,
+        "timeout_graceful_shutdown": round(settings.drain_s),
+    }
+    try:
+        uvicorn.run(build(settings, settings.redis_url), **options)
+    except FleetMismatchError as error:
+        raise SystemExit(str(error)) from None
+    finally:
+        telemetry.shutdown()

@@ -1,0 +1,225 @@
+"""The door: every ingress ends here. Foreign bytes in, one atomic accept, an ack out; nothing is decided."""
+
+import random
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from frontend_loop.reading import invalid, read_command, read_json, read_payload
+from shared import keys
+from shared.catalogue import Catalogue, Entry
+from shared.clock import now_ms, rfc3339
+from shared.envelope import VERSION, Command, Source
+from shared.errors import Problem, RedisAwayError, RedisUnknownError
+from shared.fleet import Fleet
+from shared.flights import Flights
+from shared.ids import shard_of
+from shared.logs import get
+from shared.redis import Link
+from shared.settings import Settings
+from shared.telemetry import accept_span, incoming
+
+log = get(__name__)
+
+ACCEPTS_FOR_A_SECOND_FLIGHT: Final = 12
+WATCH_MS: Final = 60_000
+"""How long an accept registers its foreground as a watcher; the feed renews it."""
+
+LATER: Final = frozenset({"idempotency_key", "webhook", "text"})
+"""Fields of the contract that this release does not serve: refused, since ignoring them would break a promise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """An accepted command: the document that says so, and what the ingress needs of it."""
+
+    task_id: str
+    type: str
+    shard: int
+    body: bytes
+
+
+class Door:
+    """Accepts commands.
+
+    Args:
+        link: to Redis.
+        fleet: its shards and ids.
+        catalogue: which types there are; kept fresh by somebody else.
+        front: id of this foreground, registered as watcher where the ingress asks for it.
+    """
+
+    def __init__(self, link: Link, fleet: Fleet, catalogue: Catalogue, settings: Settings, front: str) -> None:
+        """Ready at once."""
+        self._fleet, self._catalogue, self._settings, self._front = fleet, catalogue, settings, front
+        self._flights = [
+            Flights(link, "accept", keys.prefix(shard), second_from=ACCEPTS_FOR_A_SECOND_FLIGHT)
+            for shard in range(fleet.shards)
+        ]
+        self._link = link
+        self._retention = round(settings.retention_s)
+
+    async def accept(self, raw: bytes, source: Source, *, traceparent: str | None = None, watch: bool = False) -> Ack:
+        """Take a command in; returns once Redis has it.
+
+        Args:
+            raw: the command, JSON.
+            source: the transport.
+            traceparent: the client's W3C trace context.
+            watch: register this foreground as a watcher in the same step.
+
+        Raises:
+            Problem: what is wrong, or 503; in both cases nothing false was promised.
+            RedisAwayError: nothing was taken.
+        """
+        return await self.take(read_json(raw, self._settings.max_depth), source, traceparent=traceparent, watch=watch)
+
+    async def take(self, value: Any, source: Source, *, traceparent: str | None = None, watch: bool = False) -> Ack:
+        """As `accept`, for a command that is parsed already."""
+        command = read_command(value)
+        if command.model_extra and (later := LATER & command.model_extra.keys()):
+            name = min(later)
+            raise invalid([{"pointer": f"/{name}", "detail": f"{name} is not served by this release: leave it out"}])
+        entry = await self._entry(command)
+        read_payload(entry.validator, command.payload)
+        target = _target(command, entry)
+        tenant = "default"
+        held = f"{tenant}:{target}" if target is not None else ""
+        shards = self._fleet.shards
+        shard = shard_of(held, shards) if held else (random.randrange(shards) if shards > 1 else 0)  # noqa: S311  balance
+        now = now_ms()
+        task_id = self._fleet.ids.new(shard, now)
+        row = entry.row
+        priority = command.priority or row.priority
+        deadline_ms = round((command.deadline_s or row.deadline_s or self._settings.deadline_s) * 1000)
+        lane = f"{priority}:{row.pool}:{tenant}"
+        with accept_span(
+            incoming(traceparent), mission_type=row.type, lane=priority, task_id=task_id, transport=source
+        ) as trace:
+            envelope = _envelope(
+                command,
+                task_id=task_id,
+                version=row.version,
+                target=target,
+                priority=priority,
+                tenant=tenant,
+                source=source,
+                now=now,
+                deadline_ms=deadline_ms,
+                traceparent=trace.child_header(),
+            )
+            accepted_ms = await self._write(
+                shard,
+                (
+                    task_id,
+                    row.type,
+                    row.version,
+                    lane,
+                    held,
+                    "",
+                    deadline_ms,
+                    row.initial,
+                    self._front if watch else "",
+                    WATCH_MS,
+                    envelope,
+                ),
+            )
+        log.info("accept", correlation_id=task_id, type=row.type, lane=lane, source=source)
+        return Ack(task_id, row.type, shard, self._ack(task_id, row.type, accepted_ms))
+
+    async def _write(self, shard: int, item: tuple[str | bytes | int, ...]) -> int:
+        flights = self._flights[shard]
+        try:
+            answer = await flights.add((), item)
+        except RedisUnknownError as error:
+            raise Problem(
+                "redis_unavailable",
+                "Redis did not confirm the command in time: it may have been taken, or not",
+                retryable=True,
+                retry_after=1,
+            ) from error
+        except RedisAwayError as error:
+            raise Problem("redis_unavailable", f"nothing was taken: {error}", retryable=True, retry_after=1) from error
+        if answer != b"OK":
+            raise AssertionError(f"accept answered {answer!r} to a fresh id")
+        return flights.now_ms
+
+    async def _entry(self, command: Command) -> Entry:
+        entry = self._catalogue.find(command.type, command.payload_version)
+        if entry is None:
+            # perhaps a worker has just announced it
+            await self._catalogue.refresh(self._link)
+            entry = self._catalogue.find(command.type, command.payload_version)
+        if entry is not None:
+            return entry
+        if not len(self._catalogue):
+            detail = "no worker has announced its types yet: start a background process"
+            raise Problem("no_catalogue", detail, retryable=True, retry_after=2)
+        if versions := self._catalogue.versions(command.type):
+            detail = f"{command.type} is known in payload version {', '.join(map(str, versions))}"
+            raise invalid([{"pointer": "/payload_version", "detail": detail}])
+        known = ", ".join(row.type for row in self._catalogue.newest()[:20])
+        detail = f"no worker knows the type {command.type!r}; known: {known}"
+        raise Problem("unknown_type", detail, errors=[{"pointer": "/type", "detail": detail}])
+
+    def _ack(self, task_id: str, type_: str, accepted_ms: int) -> bytes:
+        return (
+            f'{{"correlation_id":"{task_id}","task_id":"{task_id}","type":"{type_}","status":"PENDING",'
+            f'"accepted_at":"{rfc3339(accepted_ms)}","retention_s":{self._retention},'
+            f'"links":{{"result":"/v1/results/{task_id}","ws":"/v1/ws"}}}}'
+        ).encode()
+
+
+def _target(command: Command, entry: Entry) -> str | None:
+    if command.target is not None:
+        return command.target
+    rule = entry.row.target
+    if rule is None:
+        return None
+    value = command.payload.get(rule)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value or len(value) > 200:
+        raise invalid([{"pointer": f"/payload/{rule}", "detail": "names the target: a text of 1 to 200 characters"}])
+    return value
+
+
+def _envelope(  # noqa: PLR0913  the parts of the envelope
+    command: Command,
+    *,
+    task_id: str,
+    version: int,
+    target: str | None,
+    priority: str,
+    tenant: str,
+    source: Source,
+    now: int,
+    deadline_ms: int,
+    traceparent: str,
+) -> bytes:
+    """The queue message; what the contract does not know of the command is carried along."""
+    return to_json(
+        {
+            **(command.model_extra or {}),
+            "v": VERSION,
+            "task_id": task_id,
+            "correlation_id": task_id,
+            "type": command.type,
+            "payload_version": version,
+            "payload": command.payload,
+            "target": target,
+            "priority": priority,
+            "created_at": rfc3339(now),
+            "deadline": rfc3339(now + deadline_ms),
+            "tenant": tenant,
+            "source": source,
+            "session": command.session,
+            "actor": None,
+            "area": command.area,
+            "snapshot": command.snapshot,
+            "reply": {"webhook": None, "on_disconnect": command.on_disconnect},
+            "conflict": command.conflict,
+            "traceparent": traceparent,
+        }
+    )

@@ -1,0 +1,146 @@
+"""The feed: who in this foreground waits for which mission. Register, then read, then listen, then re-read (P19, P20).
+
+Truth is the mission's log and result in Redis; what is heard is a hint that spares a read. Losing every hint costs
+latency only.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+from shared import keys
+from shared.errors import RedisAwayError
+from shared.logs import get
+from shared.loop import Answer, Idle, Loop
+from shared.redis import Link
+
+log = get(__name__)
+
+WATCH_MS: Final = 60_000
+RENEW_S: Final = 20.0
+"""Registrations are renewed, and the truth is read again, so often."""
+
+BATCH: Final = 50
+
+Listener = Callable[[list[bytes] | None], None]
+"""Gets the lines of a hint (``E{event}``, ``R{result}``), or None: hints may have been lost, read again."""
+
+RECORD: Final = (
+    "type",
+    "status",
+    "state",
+    "place",
+    "rev",
+    "seq",
+    "root",
+    "run",
+    "waiting_for",
+    "created_at",
+    "started_at",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What Redis knows of a mission: its record (None: gone), its result (None: not ended), events after a cursor."""
+
+    record: dict[str, str] | None
+    result: bytes | None
+    events: tuple[bytes, ...] = ()
+
+
+class Feed:
+    """Listens on this foreground's channel of every shard."""
+
+    def __init__(self, link: Link, shards: int) -> None:
+        """`link` carries the reads; hints come on a connection of their own."""
+        self.front = uuid4().hex[:12]
+        self._link, self._shards = link, shards
+        self._hints: Link | None = None
+        self._listeners: dict[tuple[int, str], list[Listener]] = {}
+        self.loop = Loop(
+            "feed",
+            self._renew,
+            trigger="timed",
+            interval_s=RENEW_S,
+            describe="renews this foreground's registrations and lets every waiter read again",
+            output="watchers in the records",
+        )
+
+    async def open(self, url: str, timeout_s: float) -> None:
+        """Begin to listen."""
+        channels = tuple(keys.feed(shard, self.front) for shard in range(self._shards))
+        self._shard_of = {channel.encode(): shard for shard, channel in enumerate(channels)}
+        self._hints = await Link(
+            url, timeout_s=timeout_s, channels=channels, on_message=self._hear, on_up=self._reread
+        ).open()
+
+    async def close(self) -> None:
+        """Listen no more."""
+        if self._hints is not None:
+            await self._hints.close()
+
+    def listen(self, shard: int, task_id: str, listener: Listener) -> Callable[[], None]:
+        """Hear what this foreground is told of a mission; returns what ends it. Register before you rely on it."""
+        key = (shard, task_id)
+        self._listeners.setdefault(key, []).append(listener)
+
+        def leave() -> None:
+            listeners = self._listeners.get(key, [])
+            if listener in listeners:
+                listeners.remove(listener)
+            if not listeners:
+                self._listeners.pop(key, None)
+
+        return leave
+
+    async def register(self, shard: int, task_ids: Iterable[str]) -> None:
+        """Be told of these missions from now on, for `WATCH_MS` unless renewed.
+
+        Raises:
+            RedisAwayError: not registered.
+        """
+        await self._link.run("watch", keys.prefix(shard), self.front, WATCH_MS, *task_ids)
+
+    async def read(self, shard: int, task_id: str, after_seq: int | None = None) -> Reading:
+        """The truth as of now; with `after_seq`, also the events after it.
+
+        Raises:
+            RedisAwayError: cannot be read now.
+        """
+        reads: list[asyncio.Future[Any]] = [
+            self._link.call("HMGET", keys.mission(shard, task_id), *RECORD),
+            self._link.call("GET", keys.result(shard, task_id)),
+        ]
+        if after_seq is not None:
+            reads.append(self._link.call("LRANGE", keys.log(shard, task_id), after_seq, -1))
+        values, result, *events = await asyncio.gather(*reads)
+        record = None
+        if values[0] is not None:
+            record = {name: value.decode() for name, value in zip(RECORD, values, strict=True) if value is not None}
+        return Reading(record, result, tuple(events[0]) if events else ())
+
+    def _hear(self, channel: bytes, message: bytes) -> None:
+        task_id, *lines = message.split(b"\n")
+        for listener in tuple(self._listeners.get((self._shard_of[channel], task_id.decode()), ())):
+            listener(lines)
+
+    def _reread(self) -> None:
+        for listeners in tuple(self._listeners.values()):
+            for listener in tuple(listeners):
+                listener(None)
+
+    async def _renew(self) -> Answer:
+        by_shard: dict[int, list[str]] = {}
+        for shard, task_id in self._listeners:
+            by_shard.setdefault(shard, []).append(task_id)
+        try:
+            for shard, ids in by_shard.items():
+                for start in range(0, len(ids), BATCH):
+                    await self.register(shard, ids[start : start + BATCH])
+        except RedisAwayError as error:
+            log.warning("feed not renewed", error=str(error))
+        self._reread()
+        return Idle()

@@ -1,0 +1,160 @@
+"""HTTP in: commands, results, cancel, mission types. The hot POST is a plain ASGI endpoint in front of the router."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request
+from pydantic_core import to_json
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from frontend_loop.control import Control
+from frontend_loop.door import Door
+from frontend_loop.results import Results
+from shared.catalogue import Catalogue
+from shared.envelope import Command
+from shared.errors import Problem, RedisAwayError, unavailable
+from shared.logs import get
+from shared.settings import Settings
+from shared.telemetry import incoming, serve_span
+
+log = get(__name__)
+
+COMMANDS: Final = "/v1/commands"
+JSON: Final = (b"content-type", b"application/json")
+POLL_AFTER_S: Final = "1"
+"""Retry-After of a result that is not there yet."""
+
+
+class Commands:
+    """``POST /v1/commands`` as ASGI: the router and its middleware would cost more than the rest of it together."""
+
+    def __init__(self, door: Door, settings: Settings) -> None:
+        """Ready at once."""
+        self._door, self._max_body = door, settings.max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 202 with the ack, or a problem."""
+        fault: Problem | None = None
+        try:
+            status, headers, body = await self._answer(scope, receive)
+        except Problem as problem:
+            fault = problem
+        except RedisAwayError as error:
+            fault = unavailable(f"nothing was taken: {error}")
+        except Exception:
+            log.exception("unexpected", path=COMMANDS)
+            fault = Problem("internal", "an error of ours, logged; nothing was promised")
+        if fault is not None:
+            status, headers, body = fault.status, fault.headers(), fault.body(COMMANDS)
+        headers.append((b"content-length", str(len(body)).encode()))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        traceparent = None
+        content_type = b""
+        for name, value in scope["headers"]:
+            if name == b"content-type":
+                content_type = value
+            elif name == b"traceparent":
+                traceparent = value.decode("latin-1")
+        if content_type.partition(b";")[0].strip().lower() != b"application/json":
+            raise Problem("wrong_content_type", "send the command as JSON, with content-type: application/json")
+        raw = await read_body(receive, self._max_body)
+        with serve_span(incoming(traceparent), f"POST {COMMANDS}") as trace:
+            ack = await self._door.accept(raw, "http", traceparent=trace.child_header())
+        task_id = ack.task_id.encode()
+        return 202, [JSON, (b"location", b"/v1/results/" + task_id), (b"x-correlation-id", task_id)], ack.body
+
+
+async def read_body(receive: Receive, limit: int) -> bytes:
+    """The whole body.
+
+    Raises:
+        Problem: 413 beyond the limit; 400 if the client left in the middle.
+    """
+    body: bytes = b""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Problem("bad_json", "the client left before the end of the body")
+        body += message.get("body", b"")
+        if len(body) > limit:
+            raise Problem(
+                "too_large", f"a command may have {limit} bytes: keep large data elsewhere and send a reference"
+            )
+        if not message.get("more_body"):
+            return body
+
+
+def router(
+    commands: Commands, results: Results, control: Control, catalogue: Catalogue, settings: Settings
+) -> APIRouter:
+    """The routes of this issue's part of the contract, with their OpenAPI."""
+    routes = APIRouter()
+    body_schema = {"content": {"application/json": {"schema": Command.model_json_schema()}}, "required": True}
+
+    @routes.post(COMMANDS, status_code=202, tags=["commands"], openapi_extra={"requestBody": body_schema})
+    async def submit(request: Request) -> Response:
+        """Accept a command and return at once; the result comes under the correlation_id of the ack."""
+        return _Asgi(commands, request)
+
+    @routes.get("/v1/results/{correlation_id}", tags=["results"])
+    async def result(
+        correlation_id: str, wait: Annotated[float, Query(ge=0, description="seconds to wait for the end")] = 0.0
+    ) -> Response:
+        """The result: 200 once the mission has ended, 202 while not; `wait` long-polls."""
+        document = await results.get(correlation_id, min(wait, settings.max_wait_s))
+        response = Response(document.body, 200 if document.final else 202, media_type="application/json")
+        response.headers["x-correlation-id"] = results.genuine(correlation_id).text
+        if not document.final:
+            response.headers["retry-after"] = POLL_AFTER_S
+        return response
+
+    @routes.post(COMMANDS + "/{correlation_id}/cancel", status_code=202, tags=["commands"])
+    async def cancel(correlation_id: str) -> Response:
+        """Cancel: at once if it never began, else as soon as its handler can be cut."""
+        mission = results.genuine(correlation_id)
+        status = await control.cancel(mission)
+        body = to_json({"correlation_id": mission.text, "status": status})
+        return Response(body, 202, {"x-correlation-id": mission.text}, media_type="application/json")
+
+    @routes.get("/v1/mission-types", tags=["types"])
+    async def mission_types() -> dict[str, Any]:
+        """What live workers know, each type in its newest version."""
+        return {
+            "mission_types": [
+                {
+                    "type": row.type,
+                    "version": row.version,
+                    "versions": catalogue.versions(row.type),
+                    "description": row.description,
+                    "pool": row.pool,
+                    "priority": row.priority,
+                    "target": row.target,
+                    "states": list(row.states),
+                }
+                for row in catalogue.newest()
+            ]
+        }
+
+    @routes.get("/v1/mission-types/{type_}", tags=["types"])
+    async def mission_type(type_: str, version: int | None = None) -> dict[str, Any]:
+        """The payload's JSON Schema, the states and the transitions of a type."""
+        entry = catalogue.find(type_, version)
+        if entry is None:
+            raise Problem("not_found", f"no live worker knows {type_}" + (f" in version {version}" if version else ""))
+        return entry.row.model_dump(mode="json") | {"versions": catalogue.versions(type_)}
+
+    return routes
+
+
+class _Asgi(Response):
+    """An ASGI endpoint as the response of a route, for a POST that came past the short-cut."""
+
+    def __init__(self, endpoint: Commands, request: Request) -> None:
+        super().__init__()
+        self._endpoint, self._request = endpoint, request
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        await self._endpoint(scope, self._request.receive, send)

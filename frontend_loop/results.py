@@ -1,0 +1,131 @@
+"""A mission's result, now or as soon as there is one."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic_core import to_json
+
+from frontend_loop.feed import Feed, Reading
+from shared.clock import rfc3339
+from shared.errors import Problem
+from shared.fleet import Fleet
+from shared.ids import MissionId
+from shared.status import Status, WaitingFor
+
+REREAD_S: Final = 2.0
+"""A waiter reads again so often, should every hint be lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A result document, and whether it is the final one."""
+
+    body: bytes
+    final: bool
+
+
+class Results:
+    """Reads results; waits for them where asked to."""
+
+    def __init__(self, feed: Feed, fleet: Fleet) -> None:
+        """Ready at once."""
+        self._feed, self._fleet = feed, fleet
+
+    def genuine(self, text: str) -> MissionId:
+        """The id, if this fleet made it.
+
+        Raises:
+            Problem: 404.
+        """
+        found = self._fleet.ids.read(text)
+        if found is None or found.shard >= self._fleet.shards:
+            raise Problem("bad_id", "this is no correlation_id of this system: use the one from the ack")
+        return found
+
+    async def get(self, text: str, wait_s: float = 0.0) -> Document:
+        """The result document; while the mission is not done and `wait_s` is left, wait.
+
+        Raises:
+            Problem: 404 never known, 410 expired.
+            RedisAwayError: it cannot be read now.
+        """
+        mission = self.genuine(text)
+        if wait_s <= 0:
+            return _document(mission.text, await self._feed.read(mission.shard, mission.text))
+        return await self._wait(mission, wait_s)
+
+    async def _wait(self, mission: MissionId, wait_s: float) -> Document:
+        told = asyncio.Event()
+        final: list[bytes] = []
+
+        def hear(lines: list[bytes] | None) -> None:
+            final.extend(line[1:] for line in lines or () if line.startswith(b"R"))
+            if lines is None or final:
+                told.set()
+
+        leave = self._feed.listen(mission.shard, mission.text, hear)
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._feed.register(mission.shard, [mission.text])
+                while True:
+                    told.clear()
+                    document = _document(mission.text, await self._feed.read(mission.shard, mission.text))
+                    if document.final:
+                        return document
+                    try:
+                        await asyncio.wait_for(told.wait(), REREAD_S)
+                    except TimeoutError:
+                        continue
+                    if final:
+                        return Document(final[0], final=True)
+        except TimeoutError:
+            return _document(mission.text, await self._feed.read(mission.shard, mission.text))
+        finally:
+            leave()
+
+
+def _document(task_id: str, reading: Reading) -> Document:
+    if reading.result is not None:
+        return Document(reading.result, final=True)
+    record = reading.record
+    if record is None or Status(record["status"]).terminal:
+        raise Problem("expired", "this mission has ended and its result is no longer kept", correlation_id=task_id)
+    created, started = record.get("created_at"), record.get("started_at")
+    return Document(
+        to_json(
+            {
+                "correlation_id": record.get("root", task_id),
+                "task_id": task_id,
+                "type": record["type"],
+                "status": record["status"],
+                "state": record["state"],
+                "seq": int(record.get("seq", 0)),
+                "result": None,
+                "error": None,
+                "reason": None,
+                "waiting_for": waiting_for(record),
+                "run": int(record.get("run", 1)),
+                "progress": None,
+                "freshness": None,
+                "created_at": rfc3339(int(created)) if created else None,
+                "started_at": rfc3339(int(started)) if started else None,
+                "finished_at": None,
+                "expires_at": None,
+            }
+        ),
+        final=False,
+    )
+
+
+def waiting_for(record: dict[str, str]) -> str | None:
+    """What a mission that is not running waits for, from where it stands."""
+    match record.get("place"):
+        case "lane" | "parked":
+            return WaitingFor.WORKER
+        case "waiters":
+            return WaitingFor.TARGET
+        case "waiting":
+            return record.get("waiting_for") or None
+        case _:
+            return None
