@@ -1,0 +1,1 @@
+"""Mission types for tests and benchmarks: small ones, each of which shows one thing."""

@@ -1,0 +1,160 @@
+"""What most tests need: done at once, five committed states, slow, failing, waiting, acting."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from backend_loop.mission import Mission, state, steps
+from backend_loop.outcomes import Fail, Go, Outcome, Retry, Sleep, WaitFor
+from backend_loop.retry import Retry as RetryPolicy
+from backend_loop.toolbox import Toolbox
+from shared.status import ErrorCode, Priority
+from tests.missions.tally import tally
+
+Tools = Toolbox[Any, Any]
+
+
+class Noop(Mission):
+    """Done at once."""
+
+    type = "test.noop"
+    table = steps("WORKING")
+
+    @state("WORKING")
+    async def work(self, tools: Tools) -> Outcome:
+        tally(tools)
+        return Go("done", result={"n": getattr(tools.payload, "n", None)})
+
+
+class Bulk(Mission):
+    """20 ms of waiting, in the bulk lane."""
+
+    type = "test.bulk"
+    priority = Priority.BULK
+    table = steps("WORKING")
+
+    @state("WORKING")
+    async def work(self, tools: Tools) -> Outcome:
+        await asyncio.sleep(0.02)
+        tally(tools)
+        return Go("done")
+
+
+class _Count(BaseModel):
+    steps: int = 0
+
+
+def _handler(name: str) -> Callable[[Any, Any], Awaitable[Outcome]]:
+    async def step(_self: Mission, tools: Toolbox[Any, _Count]) -> Outcome:
+        tally(tools)
+        tools.context.steps += 1
+        return Go("done", result={"steps": tools.context.steps})
+
+    return state(name)(step)
+
+
+class Five(Mission):
+    """Five committed states."""
+
+    type = "test.five"
+    Context = _Count
+    table = steps("ONE", "TWO", "THREE", "FOUR", "FIVE")
+    one, two, three, four, five = (_handler(name) for name in ("ONE", "TWO", "THREE", "FOUR", "FIVE"))
+
+
+class Slow(Mission):
+    """Waits as long as the payload says, in a state that acts; then is done."""
+
+    type = "test.slow"
+    table = {"ACTING": {"acted": "CHECKING"}, "CHECKING": {"done": "SUCCEEDED"}}
+
+    class Payload(BaseModel):
+        """How long."""
+
+        seconds: float = Field(1.0, ge=0, le=600)
+        entity: str | None = None
+
+    target = "entity"
+
+    @state("ACTING", acting=True, timeout_s=600)
+    async def act(self, tools: Toolbox["Slow.Payload", Any]) -> Outcome:
+        tally(tools, "begin")
+        tools.check()
+        await asyncio.sleep(tools.payload.seconds)
+        tally(tools, "end")
+        return Go("acted")
+
+    @state("CHECKING")
+    async def check(self, tools: Toolbox["Slow.Payload", Any]) -> Outcome:
+        tally(tools)
+        return Go("done", result={"fence": tools.fence})
+
+
+class Flaky(Mission):
+    """Fails as often as the payload says, then is done."""
+
+    type = "test.flaky"
+    table = steps("TRYING")
+
+    class Payload(BaseModel):
+        """How it fails."""
+
+        failures: int = 2
+        how: str = Field("retry", pattern="^(retry|raise|permanent|timeout|garbage)$")
+
+    @state("TRYING", timeout_s=0.2, retry=RetryPolicy(tries=4, base_s=0.02, cap_s=0.1))
+    async def attempt(self, tools: Toolbox["Flaky.Payload", Any]) -> Outcome:
+        tally(tools)
+        if tools.attempt <= tools.payload.failures:
+            match tools.payload.how:
+                case "raise":
+                    raise RuntimeError("as told")
+                case "permanent":
+                    return Fail("as told", ErrorCode.PERMANENT)
+                case "timeout":
+                    await asyncio.Event().wait()
+                case "garbage":
+                    return "no outcome"  # type: ignore[return-value]  # what an author may get wrong
+                case _:
+                    return Retry("as told")
+        return Go("done", result={"attempt": tools.attempt})
+
+
+class Patient(Mission):
+    """Sleeps, then waits for an outside event."""
+
+    type = "test.patient"
+    table = {
+        "SLEEPING": {"slept": "LISTENING"},
+        "LISTENING": {"KNOCK": "ANSWERING", "timed_out": "FAILED"},
+        "ANSWERING": {"done": "SUCCEEDED"},
+    }
+
+    class Payload(BaseModel):
+        """How long."""
+
+        sleep_s: float = 0.05
+        wait_s: float = 30.0
+
+    class Context(BaseModel):
+        """What was done."""
+
+        slept: bool = False
+
+    @state("SLEEPING")
+    async def sleep(self, tools: Toolbox["Patient.Payload", "Patient.Context"]) -> Outcome:
+        tally(tools)
+        if tools.context.slept:
+            return Go("slept")
+        tools.context.slept = True
+        return Sleep(tools.payload.sleep_s)
+
+    @state("LISTENING")
+    async def listen(self, tools: Toolbox["Patient.Payload", "Patient.Context"]) -> Outcome:
+        return WaitFor("KNOCK", tools.payload.wait_s)
+
+    @state("ANSWERING")
+    async def answer(self, tools: Toolbox["Patient.Payload", "Patient.Context"]) -> Outcome:
+        return Go("done", result={"received": tools.received})
