@@ -46,21 +46,22 @@ def stages(plan: Plan) -> list[list[Part]]:
 
     def python(command: str, share: float, ready: str, name: str = "", **more: str) -> Part:
         grace_s = max(1.0, share * drain)
-        env = common | more | {"DUALLOOP_DRAIN_S": str(0.9 * grace_s)}  # done a little before it would be killed
+        own_s = max(grace_s - 1, grace_s / 2)  # done a little before it would be killed
+        env = common | more | {"DUALLOOP_DRAIN_S": str(own_s)}
         log = None if plan.verbose else log_path(settings.state_dir, name or command)
         return Part(name or command, (sys.executable, "-m", "dualloop", command), env, ready, log, grace_s)
 
     def worker(number: int) -> Part:
         port = settings.health_port + number if settings.health_port else free_port(_LOCAL)
         name = "background" if plan.workers == 1 else f"background-{number + 1}"
-        return python("background", 0.85, f"http://{_LOCAL}:{port}/readyz", name, DUALLOOP_HEALTH_PORT=str(port))
+        return python("background", 0.75, f"http://{_LOCAL}:{port}/readyz", name, DUALLOOP_HEALTH_PORT=str(port))
 
     built = [
-        [python("foreground", 0.1, f"{plan.url}/readyz", DUALLOOP_PORT=str(settings.port))],
+        [python("foreground", 0.15, f"{plan.url}/readyz", DUALLOOP_PORT=str(settings.port))],
         [worker(number) for number in range(plan.workers)],
     ]
     if plan.own_home:
-        built.append([python("home", 0.05, str(settings.home_url), DUALLOOP_HOME_PORT=str(settings.home_port))])
+        built.append([python("home", 0.1, str(settings.home_url), DUALLOOP_HOME_PORT=str(settings.home_port))])
     if plan.held is not None:
         built.append([_redis(plan.held, log_path(settings.state_dir, "redis"))])
     return built

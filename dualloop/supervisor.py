@@ -103,7 +103,8 @@ class Supervisor:
                 raise Refusal(f"{part.name} does not start: it {_ended(code)}, {ends} times.{_last_words(part)}")
             if clock() - began > STEADY_S:
                 pause = BACKOFF_S[0]
-            self._say(f"{part.name} {_ended(code)}; starting it again in {pause:g} s.{_last_words(part)}")
+            words = _last_words(part) if kept.ready.is_set() else ""  # else they come with the refusal
+            self._say(f"{part.name} {_ended(code)}; starting it again in {pause:g} s.{words}")
             await asyncio.sleep(pause)
             pause = min(2 * pause, BACKOFF_S[1])
 
@@ -188,7 +189,7 @@ def _ended(code: int) -> str:
 
 
 def _last_words(part: Part, lines: int = 4) -> str:
-    if part.log is None:
+    if part.log is None or not part.log.exists():
         return ""
     with part.log.open("rb") as log:
         log.seek(max(0, part.log.stat().st_size - 4_000))

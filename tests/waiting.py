@@ -19,10 +19,14 @@ def until(condition: Callable[[], T], within: float = 10.0, what: str = "") -> T
     return answer
 
 
-async def eventually(condition: Callable[[], Awaitable[T]], within: float = 10.0, what: str = "") -> T:
-    """``until`` for conditions that must be awaited."""
+async def eventually(condition: Callable[[], Awaitable[T] | T], within: float = 10.0, what: str = "") -> T:
+    """``until`` for tests with an event loop; the condition may be a coroutine function."""
     end = time.monotonic() + within
-    while not (answer := await condition()):
+    while True:
+        answer = condition()
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if answer:
+            return answer
         assert time.monotonic() < end, f"not within {within} s: {what or inspect.getsource(condition).strip()}"
         await asyncio.sleep(STEP_S)
-    return answer
