@@ -75,7 +75,7 @@ class Renewal(threading.Thread):
         self._redis = redis.Redis.from_url(
             url, socket_timeout=wait_s, socket_connect_timeout=wait_s, retry=Retry(NoBackoff(), 0)
         )
-        self._stop = threading.Event()
+        self._ending = threading.Event()
         self._ticked = boottime()
         self._ticking: asyncio.TimerHandle | None = None
 
@@ -86,7 +86,7 @@ class Renewal(threading.Thread):
 
     def end(self) -> None:
         """Stop; returns when the thread has ended, at most half a renewal later."""
-        self._stop.set()
+        self._ending.set()
         if self._ticking is not None:
             self._ticking.cancel()
         self.join()
@@ -99,7 +99,7 @@ class Renewal(threading.Thread):
     def run(self) -> None:
         """The thread."""
         pause = self._every_s
-        while not self._stop.wait(pause):
+        while not self._ending.wait(pause):
             blocked = boottime() - self._ticked
             if blocked > 2 * self._length_s:
                 log.critical("event loop dead, ending the process", blocked_s=round(blocked, 1))

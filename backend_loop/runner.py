@@ -17,6 +17,7 @@ from backend_loop.toolbox import DeadlinePassedError, Outside, Toolbox
 from shared import logs
 from shared.envelope import Envelope
 from shared.status import ErrorCode, Reason, Status, WaitingFor
+from shared.telemetry import Trace, mission_span, state_span
 
 log = logs.get(__name__)
 
@@ -59,12 +60,30 @@ class Runner:
         claimed = self.claimed
         with logs.bound(correlation_id=claimed.correlation_id, task_id=claimed.task_id, type=claimed.type):
             refusal = self._decode()
-            await self._advance([refusal] if refusal is not None else [], [] if refusal is not None else [Wake()])
-            while self._course.status is Status.RUNNING and not self.draining:
-                outcome = await self._handle()
-                await self._advance([outcome] if outcome is not None else [], [])
-            if self._kept:
-                await self._store.release(claimed.owner, [(claimed.task_id, claimed.fence)])
+            if refusal is not None:
+                await self._advance([refusal], [])
+                return
+            with mission_span(
+                self._envelope.traceparent,
+                mission_type=claimed.type,
+                lane=self._envelope.priority,
+                task_id=claimed.task_id,
+                correlation_id=claimed.correlation_id,
+            ) as trace:
+                await self._drive(trace)
+
+    async def _drive(self, trace: Trace) -> None:
+        await self._advance([], [Wake()])
+        while self._course.status is Status.RUNNING and not self.draining:
+            with state_span(
+                trace, mission_type=self.claimed.type, state=self._course.state, attempt=self._course.attempt
+            ) as span:
+                outcome = await self._handle(span)
+                if isinstance(outcome, Fail | Retry):
+                    span.fail(outcome.code, outcome.message)
+            await self._advance([outcome] if outcome is not None else [], [])
+        if self._kept:
+            await self._store.release(self.claimed.owner, [(self.claimed.task_id, self.claimed.fence)])
 
     async def signal(self) -> None:
         """Something was posted to the inbox: if it interrupts, the handler is cut at its next await."""
@@ -120,6 +139,8 @@ class Runner:
         unread = await self._store.commit(write)
         if unread is None:
             self._kept = move == "stay"
+            if course.wake_at is not None and not course.status.terminal:
+                self._outside.wakes((course.wake_at - self._outside.clock.now_ms()) / 1000)
             self._rev += 1
             self._written = text
             log.debug("commit", state=course.state, status=course.status, rev=self._rev)
@@ -133,7 +154,7 @@ class Runner:
         soon = course.wake_at is not None and course.wake_at - self._outside.clock.now_ms() < HOLD_MS
         return "wait" if course.waiting_for is WaitingFor.RETRY and soon else "leave"
 
-    async def _handle(self) -> Outcome | None:
+    async def _handle(self, trace: Trace) -> Outcome | None:
         """Run the state's handler; None: it was interrupted, and why is among the unread entries."""
         course, spec = self._course, self._definition.states[self._course.state]
         tools: Toolbox[Any, Any] = Toolbox(
@@ -143,6 +164,7 @@ class Runner:
             payload=self._payload,
             context=self._context,
             outside=self._outside,
+            trace=trace,
         )
         mission = self._definition.mission()
         self._interrupted, self._handling = False, asyncio.current_task()

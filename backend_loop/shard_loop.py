@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from backend_loop.devices.protocol import Device
 from backend_loop.lease import Lease
 from backend_loop.mission import MissionType
+from backend_loop.redis_clock import RedisClock
 from backend_loop.runner import Runner
 from backend_loop.store import Claimed, LostError, Store
 from backend_loop.toolbox import Outside
@@ -44,7 +46,7 @@ class ShardLoop:
         store: of the shard.
         types: what this process knows, by ``type@version``.
         slots: shared by all shards.
-        outside: what handlers may use.
+        clock, device: what handlers may use.
         settings: of the process.
         freed: called when a mission has ended here, so that whoever waits for a slot looks again.
     """
@@ -55,12 +57,14 @@ class ShardLoop:
         store: Store,
         types: Mapping[str, MissionType],
         slots: Slots,
-        outside: Outside,
+        clock: RedisClock,
+        device: Device | None,
         settings: Settings,
         freed: Callable[[], None],
     ) -> None:
         """Nothing runs yet: start its `loops`."""
-        self._store, self._types, self._slots, self._outside = store, types, slots, outside
+        self._store, self._types, self._slots = store, types, slots
+        self._outside = Outside(clock, store.lease, self._wakes, device)
         self._kinds = "," + ",".join(sorted(types)) + ","
         self._freed, self._idle_s = freed, settings.poll_s
         self._runs: dict[str, tuple[Runner, asyncio.Task[None]]] = {}
@@ -107,6 +111,11 @@ class ShardLoop:
     def running(self) -> int:
         """Missions under way here."""
         return len(self._runs)
+
+    def _wakes(self, seconds: float) -> None:
+        """A timer was set: claim has to look then, if not before anyway."""
+        if seconds < self._idle_s:
+            asyncio.get_running_loop().call_later(max(0.0, seconds), self.claim.wake)
 
     def signal(self, task_id: str) -> None:
         """Something was posted to a mission that runs here."""

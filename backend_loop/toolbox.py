@@ -13,6 +13,7 @@ from backend_loop.machine import Course
 from backend_loop.redis_clock import RedisClock
 from backend_loop.store import Claimed, LostError
 from shared.envelope import Envelope
+from shared.telemetry import Trace
 
 P = TypeVar("P", bound=BaseModel)
 C = TypeVar("C", bound=BaseModel)
@@ -24,12 +25,19 @@ class DeadlinePassedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What the worker has to offer: its clock, its lease, and the way to devices, if there is one."""
+    """What the worker has to offer.
+
+    Args:
+        clock: Redis' time.
+        lease: of the shard.
+        wakes: told in how many seconds a mission that now waits is due, so that nobody sleeps through it.
+        device: the way to devices, if there is one.
+    """
 
     clock: RedisClock
     lease: Lease
+    wakes: Callable[[float], None]
     device: Device | None = None
-    traceparent: Callable[[], str | None] = lambda: None
 
 
 class Toolbox(Generic[P, C]):
@@ -48,6 +56,7 @@ class Toolbox(Generic[P, C]):
         "_claimed",
         "_key",
         "_outside",
+        "_trace",
         "attempt",
         "context",
         "envelope",
@@ -58,10 +67,18 @@ class Toolbox(Generic[P, C]):
     )
 
     def __init__(  # noqa: PLR0913  made by the runner only
-        self, *, claimed: Claimed, course: Course, envelope: Envelope, payload: P, context: C, outside: Outside
+        self,
+        *,
+        claimed: Claimed,
+        course: Course,
+        envelope: Envelope,
+        payload: P,
+        context: C,
+        outside: Outside,
+        trace: Trace,
     ) -> None:
         """Made by the runner, per run of a handler."""
-        self._claimed, self._outside = claimed, outside
+        self._claimed, self._outside, self._trace = claimed, outside, trace
         self.payload, self.context, self.envelope = payload, context, envelope
         self.received: Any = course.received
         self.attempt, self.visit = course.attempt, course.visit
@@ -89,9 +106,9 @@ class Toolbox(Generic[P, C]):
         return self._claimed.fence
 
     @property
-    def traceparent(self) -> str | None:
+    def traceparent(self) -> str:
         """W3C trace context to hand on to whatever is called."""
-        return self._outside.traceparent()
+        return self._trace.child_header()
 
     def remaining_s(self) -> float:
         """Seconds until the mission's deadline, by Redis' clock; negative once it has passed."""

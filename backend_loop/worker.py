@@ -21,7 +21,6 @@ from backend_loop.mission import MissionType
 from backend_loop.redis_clock import RedisClock
 from backend_loop.shard_loop import ShardLoop, Slots
 from backend_loop.store import Store
-from backend_loop.toolbox import Outside
 from shared import health, keys
 from shared.errors import RedisAwayError
 from shared.fleet import Fleet
@@ -121,7 +120,8 @@ class LoopWorker(Worker):
                 store=store,
                 types=self.types,
                 slots=self._slots,
-                outside=Outside(clock, lease, self.device),
+                clock=clock,
+                device=self.device,
                 settings=self.settings,
                 freed=self._freed,
             )

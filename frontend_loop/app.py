@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import signal
+import sys
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -150,6 +152,9 @@ def run(settings: Settings) -> None:
         "access_log": False,
         "timeout_graceful_shutdown": round(settings.drain_s),
     }
+    # uvicorn drains, then raises the signal again: what was asked for is no failure
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
     try:
         uvicorn.run(build(settings, settings.redis_url), **options)
     except FleetMismatchError as error:
