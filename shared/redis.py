@@ -241,9 +241,9 @@ class Link:
     def _drop(self) -> None:
         self._up.clear()
         wire, transport = self._wire, self._transport
-        self._wire = self._transport = self._writer = self._connection = None
         if transport is not None:
-            transport.abort()
+            transport.abort()  # before its writer is let go, which would warn of an open one
+        self._wire = self._transport = self._writer = self._connection = None
         if wire is not None:
             wire.connection_lost(None)
 
