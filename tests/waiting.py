@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TypeVar, overload
 
 T = TypeVar("T")
 STEP_S = 0.01
@@ -19,6 +19,10 @@ def until(condition: Callable[[], T], within: float = 10.0, what: str = "") -> T
     return answer
 
 
+@overload
+async def eventually(condition: Callable[[], Awaitable[T]], within: float = 10.0, what: str = "") -> T: ...
+@overload
+async def eventually(condition: Callable[[], T], within: float = 10.0, what: str = "") -> T: ...
 async def eventually(condition: Callable[[], Awaitable[T] | T], within: float = 10.0, what: str = "") -> T:
     """``until`` for tests with an event loop; the condition may be a coroutine function."""
     end = time.monotonic() + within
