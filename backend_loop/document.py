@@ -32,13 +32,16 @@ def read(document: bytes, state: str) -> tuple[Course, Mapping[str, Any]]:
     Whether it waits stands in the document too: what waited still waits until the machine wakes it.
 
     Raises:
-        ValueError, TypeError: not a document that a commit wrote.
+        ValueError: not a document that a commit wrote.
     """
     if not document:
         return Course(state), {}
-    content = from_json(document)
-    context = content.pop("context")
-    if "waiting_for" not in content:
-        return Course(state, Status.RUNNING, **content), context
-    content["waiting_for"] = WaitingFor(content["waiting_for"])
-    return Course(state, Status.WAITING, **content), context
+    try:
+        content = from_json(document)
+        context = content.pop("context")
+        if "waiting_for" not in content:
+            return Course(state, Status.RUNNING, **content), context
+        content["waiting_for"] = WaitingFor(content["waiting_for"])
+        return Course(state, Status.WAITING, **content), context
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"not a document of a mission: {error!r}") from error

@@ -110,7 +110,7 @@ class Runner:
                 for fault in error.errors(include_url=False, include_context=False, include_input=False)[:20]
             )
             return Fail(f"{error.error_count()} faults in {error.title}", ErrorCode.UNDECODABLE, errors=errors)
-        except (ValueError, TypeError) as error:
+        except ValueError as error:
             return Fail(f"the record cannot be read: {error}", ErrorCode.UNDECODABLE)
         return None
 

@@ -237,6 +237,7 @@ class LoopWorker(Worker):
 
     async def _drain(self) -> None:
         """Claim no more; let missions come to their next commit; hand back what does not in time (B28)."""
+        self.checks.drain()
         self._slots.open = False
         self.allow_pick_jobs = False
         for shard in self.shards:

@@ -78,6 +78,7 @@ class Foreground:
             async with asyncio.TaskGroup() as group:
                 self.loops.start(group)
                 yield
+                self.checks.drain()
                 self.loops.stop()
         finally:
             await self.feed.close()

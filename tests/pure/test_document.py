@@ -1,0 +1,47 @@
+"""The record's document: what a commit writes, the next worker reads."""
+
+from dataclasses import replace
+
+import pytest
+from pydantic import BaseModel
+
+from backend_loop import document
+from backend_loop.machine import Course
+from shared.status import Status, WaitingFor
+
+
+class Context(BaseModel):
+    """Any."""
+
+    n: int = 0
+    waiting_for: str = "a name that the course has too"
+
+
+def test_a_fresh_mission_has_no_document() -> None:
+    assert document.read(b"", "ONE") == (Course("ONE", Status.PENDING), {})
+
+
+@pytest.mark.parametrize(
+    "course",
+    [
+        Course("ONE", Status.RUNNING),
+        Course("ONE", Status.RUNNING, attempt=3, visits={"ONE": 2}, transitions=9, received={"a": None}),
+        Course("ONE", Status.WAITING, waiting_for=WaitingFor.RETRY, wake_at=1_790_000_000_000, attempt=2),
+        Course("ONE", Status.WAITING, waiting_for=WaitingFor.EVENT, awaited="X", remembered={"Y": {"z": [1]}}),
+    ],
+)
+def test_what_is_written_is_read(course: Course) -> None:
+    back, context = document.read(document.write(course, Context(n=3)), course.state)
+    assert back == course
+    assert Context.model_validate(context) == Context(n=3)
+
+
+def test_only_what_differs_is_written() -> None:
+    text = document.write(replace(Course("ONE"), status=Status.RUNNING), Context(n=1))
+    assert text == b'{"context":{"n":1,"waiting_for":"a name that the course has too"}}'
+
+
+@pytest.mark.parametrize("text", [b"{", b"[]", b"{}", b'{"context":{},"waiting_for":"moon"}', b'{"context":{},"x":1}'])
+def test_what_no_commit_wrote_is_an_error_not_a_guess(text: bytes) -> None:
+    with pytest.raises(ValueError):
+        document.read(text, "ONE")

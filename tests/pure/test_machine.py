@@ -1,0 +1,229 @@
+"""The machine is total, and does what its table says: no more, no less."""
+
+from collections import defaultdict
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backend_loop.machine import TABLE, Course, Plan, Reaction, StatePlan, fold, react
+from backend_loop.outcomes import (
+    Cancel,
+    Deadline,
+    Fail,
+    Go,
+    Happened,
+    Retry,
+    Signal,
+    Sleep,
+    Stop,
+    WaitFor,
+    Wake,
+)
+from backend_loop.retry import Retry as Policy
+from shared.status import ErrorCode, Reason, Status, WaitingFor
+
+NOW = 1_000_000
+PLAN = Plan(
+    "LOOK",
+    {
+        "LOOK": StatePlan({"seen": "ACT", "KNOCK": "ACT", "nothing": "SUCCEEDED"}, Policy(tries=3, base_s=1, cap_s=8)),
+        "ACT": StatePlan(
+            {
+                "acted": "LOOK",
+                "done": "SUCCEEDED",
+                "unconfirmed": "FAILED",
+                "dropped": "CANCELLED",
+                "timed_out": "FAILED",
+            },
+            Policy(tries=1),
+            acting=True,
+        ),
+        "LISTEN": StatePlan({"timed_out": "SUCCEEDED", "KNOCK": "CANCELLED"}),
+        "HEAR": StatePlan({"timed_out": "CANCELLED", "KNOCK": "SUCCEEDED"}),
+    },
+    max_transitions=12,
+)
+SIGNALS: list[Signal] = [
+    Wake(),
+    *(Go(event) for event in ("seen", "acted", "done", "nothing", "unconfirmed", "dropped", "nonsense")),
+    Fail("no", ErrorCode.DEVICE_REFUSED),
+    Retry("later"),
+    Retry("later", after_s=60),
+    Sleep(5),
+    WaitFor("KNOCK"),
+    WaitFor("KNOCK", 7),
+    WaitFor("nonsense", 7),
+    Stop(Reason.OVERRIDDEN),
+    Cancel(),
+    Deadline(),
+    Happened("KNOCK", {"who": "me"}),
+    Happened("nonsense"),
+]
+
+
+def run(*signals: Signal, course: Course | None = None, now: int = NOW, chance: float = 0.5) -> Reaction:
+    """Each signal on top of the last; the last reaction."""
+    reaction = Reaction(course or Course("LOOK"))
+    for signal in signals:
+        reaction = react(reaction.course, PLAN, signal, now, chance)
+    return reaction
+
+
+def test_the_way_through_reads_like_a_story() -> None:
+    reaction = fold(Course("LOOK"), PLAN, [Wake(), Go("seen"), Go("done", {"lamp": "on"})], NOW)
+    assert [(t.status, t.state) for t in reaction.transitions] == [("RUNNING", "ACT"), ("SUCCEEDED", "SUCCEEDED")]
+    assert reaction.course.status is Status.SUCCEEDED
+    assert reaction.end is not None
+    assert reaction.end.result == {"lamp": "on"}
+
+
+def test_a_failed_try_waits_longer_each_time_and_then_ends_with_its_own_code() -> None:
+    first = run(Wake(), Retry("away", ErrorCode.DEVICE_UNREACHABLE))
+    assert (first.course.status, first.course.waiting_for) == (Status.WAITING, WaitingFor.RETRY)
+    assert first.course.wake_at == NOW + 500
+    second = run(Wake(), Retry("away"), course=first.course, now=NOW + 500)
+    assert second.course.wake_at == NOW + 500 + 1000
+    third = run(Wake(), Retry("away", ErrorCode.DEVICE_UNREACHABLE), course=second.course, now=NOW + 1500)
+    assert third.course.status is Status.FAILED
+    assert third.end is not None
+    assert third.end.error is not None
+    assert (third.end.error["code"], third.end.error["attempts"]) == ("device_unreachable", 3)
+
+
+def test_the_other_side_may_ask_for_a_longer_pause() -> None:
+    assert run(Wake(), Retry("busy", after_s=60)).course.wake_at == NOW + 60_000
+
+
+def test_a_new_state_begins_with_a_fresh_attempt_and_counts_its_visits() -> None:
+    course = run(Wake(), Retry("x")).course
+    again = run(Wake(), Go("seen"), Go("acted"), Go("seen"), course=course, now=NOW + 10_000).course
+    assert (again.attempt, again.visit, again.visits) == (1, 2, {"LOOK": 2, "ACT": 2})
+
+
+def test_a_wake_before_its_time_moves_nothing() -> None:
+    waiting = run(Wake(), Sleep(5)).course
+    early = run(Wake(), course=waiting, now=NOW + 4_999)
+    assert early.ignored is not None
+    assert early.course == waiting
+    assert run(Wake(), course=waiting, now=NOW + 5_000).course.status is Status.RUNNING
+
+
+def test_an_event_wakes_who_waits_for_it_and_is_remembered_by_who_does_not() -> None:
+    waiting = run(Wake(), WaitFor("KNOCK")).course
+    assert (waiting.waiting_for, waiting.wake_at) == (WaitingFor.EVENT, None)
+    came = run(Happened("KNOCK", {"n": 1}), course=waiting).course
+    assert (came.state, came.status, came.received) == ("ACT", Status.RUNNING, {"n": 1})
+    early = run(Wake(), Happened("KNOCK", {"n": 2})).course
+    assert early.state == "LOOK"
+    late = run(WaitFor("KNOCK"), course=early).course
+    assert (late.state, late.received, late.remembered) == ("ACT", {"n": 2}, {})
+
+
+def test_another_event_does_not_move_the_time_of_a_wait() -> None:
+    waiting = run(Wake(), WaitFor("KNOCK", 7)).course
+    after = fold(waiting, PLAN, [Happened("nonsense"), Wake()], NOW + 3_000).course
+    assert (after.status, after.wake_at, after.awaited) == (Status.WAITING, NOW + 7_000, "KNOCK")
+
+
+def test_no_event_in_time_takes_the_row_or_fails() -> None:
+    listening = replace(Course("LISTEN"), status=Status.RUNNING)
+    taken = run(Wake(), course=run(WaitFor("KNOCK", 7), course=listening).course, now=NOW + 7_000)
+    assert taken.course.status is Status.SUCCEEDED
+    failed = run(Wake(), course=run(Wake(), WaitFor("KNOCK", 7)).course, now=NOW + 7_000)
+    assert failed.end is not None
+    assert failed.end.error is not None
+    assert failed.end.error["code"] == "timeout"
+
+
+def test_an_event_that_the_row_does_not_know_is_the_author_s_fault_not_a_crash() -> None:
+    reaction = run(Wake(), Go("nonsense"))
+    assert reaction.course.status is Status.FAILED
+    assert reaction.end is not None
+    assert reaction.end.error is not None
+    assert "nothing, seen" in reaction.end.error["message"].replace("KNOCK, ", "")
+
+
+def test_an_event_named_as_an_error_code_gives_the_failure_that_code() -> None:
+    reaction = run(Wake(), Go("seen"), Go("unconfirmed", {"outcome": "unconfirmed"}, detail="nobody saw it"))
+    assert reaction.end is not None
+    assert reaction.end.error is not None
+    assert (reaction.end.error["code"], reaction.end.error["message"]) == ("unconfirmed", "nobody saw it")
+    assert reaction.end.result == {"outcome": "unconfirmed"}
+
+
+def test_a_cancel_in_an_acting_state_says_that_it_may_have_happened() -> None:
+    assert run(Wake(), Cancel()).end == run(Cancel()).end
+    acting = run(Wake(), Go("seen"), Cancel()).end
+    assert acting is not None
+    assert acting.result == {"may_have_happened": True, "state": "ACT"}
+    assert acting.reason is Reason.REQUESTED
+
+
+def test_an_outcome_that_ends_the_mission_wins_over_a_cancel_that_came_with_it() -> None:
+    reaction = fold(run(Wake(), Go("seen")).course, PLAN, [Go("done"), Cancel()], NOW)
+    assert reaction.course.status is Status.SUCCEEDED
+    both = fold(run(Wake()).course, PLAN, [Go("seen"), Cancel()], NOW)
+    assert [t.state for t in both.transitions] == ["ACT", "CANCELLED"]
+
+
+def test_too_many_transitions_end_it() -> None:
+    course = run(Wake()).course
+    for _ in range(20):
+        for event in ("seen", "acted"):
+            reaction = run(Go(event), course=course)
+            course = reaction.course
+            if course.status.terminal:
+                assert course.transitions == PLAN.max_transitions
+                assert reaction.end is not None
+                assert reaction.end.error is not None
+                assert reaction.end.error["code"] == "too_many_transitions"
+                return
+    raise AssertionError("it went on for ever")
+
+
+def test_the_table_is_what_is_reachable() -> None:
+    """Each pair that TABLE allows is reached, and react() itself asserts that no other one is."""
+    seen: dict[tuple[Status, type], set[Status]] = defaultdict(set)
+    frontier = [Course("LOOK"), *(replace(Course(name), status=Status.RUNNING) for name in ("LISTEN", "HEAR"))]
+    known: set[str] = set()
+    while frontier:
+        course = frontier.pop()
+        if (name := repr(course)) in known or course.transitions > 4:
+            continue
+        known.add(name)
+        for signal in SIGNALS:
+            for now in (NOW, NOW + 100_000):
+                reaction = react(course, PLAN, signal, now, 0.5)
+                if reaction.ignored is None:
+                    seen[course.status, type(signal)].add(reaction.course.status)
+                    frontier.append(reaction.course)
+    allowed = {(status, kind): set(targets) for status, row in TABLE.items() for kind, targets in row.items()}
+    assert seen == allowed
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(SIGNALS), st.integers(0, 40_000), st.floats(0, 0.999)), max_size=40))
+def test_any_traffic_keeps_the_promises(traffic: list[tuple[Signal, int, float]]) -> None:
+    course, now, ends = Course("LOOK"), NOW, 0
+    for signal, passed, chance in traffic:
+        now += passed
+        before = course
+        reaction = react(course, PLAN, signal, now, chance)
+        course = reaction.course
+        if before.status.terminal:
+            assert reaction.ignored
+        if reaction.ignored is not None:
+            assert (course, reaction.transitions, reaction.end) == (before, (), None)
+        ends += reaction.end is not None
+        assert (reaction.end is not None) == (course.status.terminal and not before.status.terminal)
+        assert course.transitions == before.transitions + len(reaction.transitions)
+        assert (course.status is Status.WAITING) == (course.waiting_for is not None)
+        if course.waiting_for in {WaitingFor.RETRY, WaitingFor.TIMER}:
+            assert course.wake_at is not None  # else nothing would ever wake it
+        if course.awaited is not None:
+            assert course.status is Status.WAITING
+    assert ends <= 1
+    # whatever came, a deadline ends it: nothing is left without a way out
+    if not course.status.terminal:
+        assert react(course, PLAN, Deadline(), now).course.status is Status.FAILED

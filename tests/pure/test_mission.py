@@ -1,0 +1,91 @@
+"""What is wrong with a definition is said at import, in a sentence that says what to change."""
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from backend_loop import registry
+from backend_loop.mission import DefinitionError, Mission, state, steps
+from backend_loop.outcomes import Go, Outcome
+from tests.missions import plain
+
+
+@state("ONE")
+async def _one(_self: Any, _tools: Any) -> Outcome:
+    return Go("done")
+
+
+@state("TWO")
+async def _two(_self: Any, _tools: Any) -> Outcome:
+    return Go("done")
+
+
+def define(**attributes: Any) -> type[Mission]:
+    body: dict[str, Any] = {"type": "test.made", "table": steps("ONE"), "one": _one}
+    return type("Made", (Mission,), {k: v for k, v in (body | attributes).items() if v is not None})
+
+
+def test_a_well_formed_type_becomes_plan_and_row() -> None:
+    definition = define(table=steps("ONE", "TWO"), two=_two).definition
+    assert definition.kind == "test.made@1"
+    assert definition.plan.initial == "ONE"
+    row = definition.row()
+    assert row.transitions == [
+        {"from": "ONE", "event": "done", "to": "TWO"},
+        {"from": "TWO", "event": "done", "to": "SUCCEEDED"},
+    ]
+    assert row.states["ONE"]["retry"] == {"tries": 5, "base_s": 0.2, "cap_s": 30.0}
+
+
+class _Payload(BaseModel):
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("attributes", "sentence"),
+    [
+        ({"type": "Bad Name"}, "set type to a dotted lower-case name"),
+        ({"version": 0}, "version is a whole number from 1"),
+        ({"table": None}, "set table to state"),
+        ({"table": steps("ONE", "TWO")}, 'mark a method with @state("TWO")'),
+        ({"table": {"ONE": {}}}, "no event leads out of it"),
+        ({"table": {"ONE": {"done": "NOWHERE"}}}, "give NOWHERE a row of its own"),
+        ({"table": {"ONE": {"not good": "SUCCEEDED"}}}, "cannot be an event"),
+        ({"table": {"one": {"done": "SUCCEEDED"}}}, "cannot be a state"),
+        ({"table": {"SUCCEEDED": {"done": "FAILED"}}}, "not one of the ends"),
+        ({"two": _two}, "give TWO a row in the table"),
+        ({"two": _two, "table": {"ONE": {"done": "SUCCEEDED"}, "TWO": {"done": "ONE"}}}, "TWO is not reachable"),
+        ({"target": "entity", "Payload": _Payload}, "which Payload does not have"),
+    ],
+)
+def test_each_fault_has_its_sentence(attributes: Mapping[str, Any], sentence: str) -> None:
+    with pytest.raises(DefinitionError, match=sentence.replace("(", r"\(").replace(")", r"\)")) as caught:
+        define(**attributes)
+    assert "Made" in str(caught.value)
+
+
+def test_the_registry_finds_what_a_module_defines_and_not_what_it_imports() -> None:
+    found = registry.load(["tests.missions.plain"])
+    assert {"test.noop@1", "test.five@1", "test.slow@1"} <= set(found)
+
+
+def test_a_type_that_is_there_twice_is_named_with_both_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    double = ModuleType("double")
+    made = define(type="test.noop")
+    made.__module__ = "double"
+    double.__dict__["Made"] = made
+    modules = {"double": double, "tests.missions.plain": plain}
+    monkeypatch.setattr(registry, "_import", lambda path: modules.get(path) or __import__(path, fromlist=["_"]))
+    with pytest.raises(DefinitionError, match=r"test.noop@1 is defined twice, by .* and .*: rename one"):
+        registry.load(["tests.missions.plain", "double"])
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"), [("no.such.module", "cannot be imported"), ("json", "defines no mission type")]
+)
+def test_a_wrong_import_path_says_so(path: str, sentence: str) -> None:
+    with pytest.raises(DefinitionError, match=sentence):
+        registry.load([path])
