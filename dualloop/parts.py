@@ -1,5 +1,6 @@
 """The processes of one stack, as data for the supervisor."""
 
+import errno
 import socket
 import sys
 from dataclasses import dataclass
@@ -89,9 +90,9 @@ def free_port(host: str, wanted: int = 0) -> int:
             probe.bind(address)
             return int(probe.getsockname()[1])
     except OSError as error:
+        why = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be had: {error.strerror}"
         raise Refusal(
-            f"Port {wanted} of {host} cannot be had ({(error.strerror or str(error)).lower()}): "
-            "choose another one with DUALLOOP_PORT, as in DUALLOOP_PORT=8001 dualloop up."
+            f"Port {wanted} of {host} {why}. Choose another one, as in DUALLOOP_PORT=8001 dualloop up."
         ) from error
 
 

@@ -58,6 +58,8 @@ class _Kept:
     process: asyncio.subprocess.Process | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """It has been ready once."""
+    log_from: int = 0
+    """Where the output of this process begins in its log."""
 
 
 class Supervisor:
@@ -96,14 +98,15 @@ class Supervisor:
         part, pause, ends, clock = kept.part, BACKOFF_S[0], 0, asyncio.get_running_loop().time
         while True:
             began = clock()
+            kept.log_from = part.log.stat().st_size if part.log and part.log.exists() else 0
             process = kept.process = await _spawn(part)
             code = await self._until_it_ends(kept, process)
             ends += 1
             if not kept.ready.is_set() and ends >= TRIES_TO_START:
-                raise Refusal(f"{part.name} does not start: it {_ended(code)}, {ends} times.{_last_words(part)}")
+                raise Refusal(f"{part.name} does not start: it {_ended(code)}, {ends} times.{_last_words(kept)}")
             if clock() - began > STEADY_S:
                 pause = BACKOFF_S[0]
-            words = _last_words(part) if kept.ready.is_set() else ""  # else they come with the refusal
+            words = _last_words(kept) if kept.ready.is_set() else ""  # else they come with the refusal
             self._say(f"{part.name} {_ended(code)}; starting it again in {pause:g} s.{words}")
             await asyncio.sleep(pause)
             pause = min(2 * pause, BACKOFF_S[1])
@@ -139,7 +142,7 @@ class Supervisor:
         code = await ended
         _sweep(process)
         if code not in (0, -signal.SIGTERM, -signal.SIGKILL):
-            self._say(f"{kept.part.name} {_ended(code)} while it was stopping.{_last_words(kept.part)}")
+            self._say(f"{kept.part.name} {_ended(code)} while it was stopping.{_last_words(kept)}")
 
 
 async def _spawn(part: Part) -> asyncio.subprocess.Process:
@@ -188,13 +191,16 @@ def _ended(code: int) -> str:
     return f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
 
 
-def _last_words(part: Part, lines: int = 4) -> str:
-    if part.log is None or not part.log.exists():
+def _last_words(kept: _Kept, lines: int = 4) -> str:
+    """The end of what the process wrote, to stand below a sentence about it."""
+    path = kept.part.log
+    if path is None or not path.exists():
         return ""
-    with part.log.open("rb") as log:
-        log.seek(max(0, part.log.stat().st_size - 4_000))
+    with path.open("rb") as log:
+        size = log.seek(0, os.SEEK_END)
+        log.seek(max(0, size - 4_000, min(kept.log_from, size)))
         said = log.read().decode(errors="replace").splitlines()[-lines:]
-    return "".join(f"\n    {line[:300]}" for line in (*said, f"({part.log} has it all)"))
+    return "".join(f"\n    {line[:300]}" for line in (*said, f"({path} has it all)"))
 
 
 async def _trim(logs: Iterable[Path]) -> None:

@@ -32,7 +32,7 @@ class Terminal:
         """Where it is, what to try, how to stop."""
         url, settings = plan.url, plan.settings
         server = f"{plan.held.program}, " if plan.held else ""
-        example = f"curl {url}/v1/commands -H 'content-type: application/json' -H 'prefer: wait=10' \\\\\n"
+        example = f"curl {url}/v1/commands -H 'content-type: application/json' -H 'prefer: wait=10' \\\n"
         rows = {
             "Try": f"{example}{'':14}-d {shlex.quote(EXAMPLE)}",
             "Home": str(settings.home_url),

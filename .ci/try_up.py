@@ -1,0 +1,40 @@
+"""Starts ``dualloop up``, sends it one command, reads the result, and stops it: what a first visitor does."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import httpx
+
+COMMAND = {
+    "type": "device.control",
+    "payload": {"entity": "climate.living_room", "action": "set_temperature", "value": 26},
+}
+
+
+def main(dualloop: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    env = os.environ | {"DUALLOOP_PORT": str(port)}
+    with subprocess.Popen([dualloop, "up"], env=env, stdout=subprocess.PIPE, text=True) as up:
+        assert up.stdout is not None
+        try:
+            for line in up.stdout:
+                print(line, end="")
+                if line.startswith("Ready"):
+                    break
+            url = f"http://127.0.0.1:{port}/v1/commands"
+            answer = httpx.post(url, json=COMMAND, headers={"prefer": "wait=20"}, timeout=30, trust_env=False)
+            print(answer.status_code, answer.text)
+            assert answer.status_code == 200, "no result within 20 s"
+            assert answer.json()["status"] == "SUCCEEDED"
+        finally:
+            up.send_signal(signal.SIGINT)
+            print(up.stdout.read(), end="")
+        assert up.wait() == 0
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
