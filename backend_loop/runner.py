@@ -10,7 +10,7 @@ from pydantic_core import from_json, to_json
 
 from backend_loop import document
 from backend_loop.machine import HOLD_MS, Course, Reaction, fold
-from backend_loop.mission import MissionType
+from backend_loop.mission import MissionType, StateSpec
 from backend_loop.outcomes import Cancel, Deadline, Fail, Happened, Outcome, Retry, Signal, Wake
 from backend_loop.store import Claimed, LostError, Move, Store, prepare
 from backend_loop.toolbox import DeadlinePassedError, Outside, Toolbox
@@ -42,7 +42,7 @@ class Runner:
         self._rev = claimed.rev
         self._entries: tuple[bytes, ...] = claimed.unread
         self._handling: asyncio.Task[Any] | None = None
-        self._interrupted = False
+        self._interrupted = self._signalled = False
         self._kept = True
         self.draining = False
         self._course: Course
@@ -87,12 +87,18 @@ class Runner:
 
     async def signal(self) -> None:
         """Something was posted to the inbox: if it interrupts, the handler is cut at its next await."""
-        if self._handling is None or self._interrupted:
-            return
-        entries = await self._store.inbox(self.claimed.task_id)
-        if self._handling is not None and any(isinstance(_signal(entry), INTERRUPTS) for entry in entries):
-            self._entries, self._interrupted = entries, True
+        if self._handling is None:
+            self._signalled = True  # between two handlers: the next one looks before it begins
+        elif not self._interrupted and await self._is_interrupted() and self._handling is not None:
+            self._interrupted = True
             self._handling.cancel()
+
+    async def _is_interrupted(self) -> bool:
+        entries = await self._store.inbox(self.claimed.task_id)
+        if any(isinstance(_signal(entry), INTERRUPTS) for entry in entries):
+            self._entries = entries
+            return True
+        return False
 
     def _decode(self) -> Fail | None:
         """Read record, envelope, payload and context; what cannot be read ends the mission, not the worker."""
@@ -156,44 +162,53 @@ class Runner:
 
     async def _handle(self, trace: Trace) -> Outcome | None:
         """Run the state's handler; None: it was interrupted, and why is among the unread entries."""
-        course, spec = self._course, self._definition.states[self._course.state]
+        while self._signalled:
+            self._signalled = False
+            if await self._is_interrupted():
+                return None
+        task = self._handling = asyncio.current_task()
+        self._interrupted = False
         tools: Toolbox[Any, Any] = Toolbox(
             claimed=self.claimed,
-            course=course,
+            course=self._course,
             envelope=self._envelope,
             payload=self._payload,
             context=self._context,
             outside=self._outside,
             trace=trace,
         )
-        mission = self._definition.mission()
-        self._interrupted, self._handling = False, asyncio.current_task()
         try:
-            with logs.bound(state=course.state):
-                async with asyncio.timeout(spec.timeout_s) as limit:
-                    outcome = await spec.handler(mission, tools)
-            return outcome if isinstance(outcome, Outcome) else _not_an_outcome(spec.name, outcome)
+            with logs.bound(state=self._course.state):
+                return await self._call(self._definition.states[self._course.state], tools)
         except asyncio.CancelledError:
             if not self._interrupted:
                 raise
             return None
+        finally:
+            self._handling = None
+            if self._interrupted and task is not None:
+                # the cancel was ours, also where the handler swallowed it or had just returned
+                task.uncancel()
+
+    async def _call(self, spec: StateSpec, tools: Toolbox[Any, Any]) -> Outcome:
+        """The handler's answer, whatever the handler does."""
+        try:
+            async with asyncio.timeout(spec.timeout_s) as limit:
+                outcome = await spec.handler(self._definition.mission(), tools)
+        except DeadlinePassedError:
+            return Fail(f"the deadline came while in {spec.name}", ErrorCode.DEADLINE)
+        except LostError:
+            raise
         except TimeoutError as error:
             if limit.expired():
                 return Retry(f"{spec.name} took longer than {spec.timeout_s:g} s", ErrorCode.TIMEOUT)
             return Retry(_sentence(error))
-        except DeadlinePassedError:
-            return Fail(f"the deadline came while in {course.state}", ErrorCode.DEADLINE)
-        except LostError:
-            raise
         except Exception as error:
-            log.warning("handler failed", state=course.state, attempt=course.attempt, exc_info=True)
+            log.warning("handler failed", attempt=tools.attempt, exc_info=True)
             return Retry(_sentence(error))
-        finally:
-            self._handling = None
-            task = asyncio.current_task()
-            if self._interrupted and task is not None:
-                # the cancel was ours, also where the handler swallowed it or had just returned
-                task.uncancel()
+        if isinstance(outcome, Outcome):
+            return outcome
+        return Fail(f"the handler of {spec.name} returned {outcome!r}: return Go, Retry, Fail, Sleep, WaitFor or Stop")
 
 
 def _signal(entry: bytes) -> Signal | None:
@@ -211,10 +226,6 @@ def _signal(entry: bytes) -> Signal | None:
         pass
     log.error("inbox entry ignored", entry=to_json(entry.decode(errors="replace")).decode()[:200])
     return None
-
-
-def _not_an_outcome(state: str, value: object) -> Fail:
-    return Fail(f"the handler of {state} returned {value!r}: return Go, Retry, Fail, Sleep, WaitFor or Stop")
 
 
 def _sentence(error: BaseException) -> str:

@@ -158,14 +158,17 @@ class ShardLoop:
             await asyncio.wait([task for _, task in self._runs.values()])
 
     async def _claim(self) -> Answer:
-        if self._doubtful:
-            await self._reconcile()
+        await self._store.up()
         slots, urgent_slots = self._slots.free()
         try:
+            if self._doubtful:
+                await self._reconcile()
             answer = await self._store.claim(slots, urgent_slots, self._kinds)
         except RedisAwayError:
             self._doubtful = True
-            raise
+            if self._store.connected:
+                raise  # it refuses: again after a pause
+            return After(0)  # it is away: again as soon as it is back
         if answer is None:
             return After(0)
         due_s, claimed = answer
@@ -222,6 +225,7 @@ class ShardLoop:
         await self._store.release(claimed.owner, [(claimed.task_id, claimed.fence)])
 
     async def _sweep(self) -> Answer:
+        await self._store.up()
         done, next_s = await self._store.sweep()
         if done:
             log.info("sweep", shard=self._store.shard, missions=done)

@@ -1,5 +1,7 @@
 """A worker's verbs on one shard: claim, commit, release, inbox, sweep, retire; nothing else here calls scripts."""
 
+import asyncio
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -10,12 +12,15 @@ from backend_loop.lease import Lease
 from backend_loop.machine import End, Reaction, Transition
 from backend_loop.redis_clock import RedisClock, boottime
 from shared import keys
-from shared.errors import RedisAwayError
+from shared.errors import RedisAwayError, RedisUnknownError
 from shared.flights import Flights
 from shared.redis import Link, ReplyError
 from shared.settings import Settings
 
 COMMITS_FOR_A_SECOND_FLIGHT: Final = 16
+
+REFUSED_S: Final = (0.05, 1.0)
+"""First and longest pause before a refused commit is sent again."""
 
 Move = Literal["stay", "wait", "leave", "yield", "end"]
 
@@ -76,6 +81,15 @@ class Store:
         self._retention_ms = round(settings.retention_s * 1000)
         self._commits = Flights(link, "commit", self._prefix, second_from=COMMITS_FOR_A_SECOND_FLIGHT)
 
+    @property
+    def connected(self) -> bool:
+        """Whether Redis can be asked now."""
+        return self._link.connected
+
+    async def up(self) -> None:
+        """Wait until Redis can be asked."""
+        await self._link.up()
+
     async def claim(self, slots: int, urgent_slots: int, kinds: str) -> tuple[float, list[Claimed]] | None:
         """Seconds until something is due, and the missions claimed; None: the lease is lost.
 
@@ -115,12 +129,16 @@ class Store:
         Raises:
             LostError: fence or rev are not the expected ones, or the mission is gone.
         """
+        pause_s = REFUSED_S[0]
         while True:
             try:
                 answer = await self._commits.add((commit.owner, self._retention_ms), commit.item)
                 break
-            except RedisAwayError:
+            except RedisAwayError as error:
                 # perhaps written: sent again as it is, rev tells (P2); the outcome is kept meanwhile
+                if not isinstance(error, RedisUnknownError):
+                    await asyncio.sleep(random.uniform(0, pause_s))  # noqa: S311  jitter; a full Redis refuses at once
+                    pause_s = min(2 * pause_s, REFUSED_S[1])
                 await self._link.up()
         if isinstance(answer, int) or answer == b"DUPLICATE":
             return None

@@ -36,6 +36,7 @@ ROW_KEPT_MS: Final = 86_400_000
 """A catalogue row goes a day after its last live worker (P15)."""
 
 ANNOUNCE_S: Final = 30.0
+JOIN_AGAIN_S: Final = 0.2
 
 
 class LoopWorker(Worker):
@@ -62,14 +63,15 @@ class LoopWorker(Worker):
         self.serves_arq = bool(arq.get("functions") or arq.get("cron_jobs"))
         if not self.serves_arq:
             arq["functions"] = [func(_nothing, name="dualloop_nothing")]  # arq refuses to start without one
+        self.instance = uuid4().hex[:12]
         super().__init__(
+            health_check_key=f"arq:health:{self.instance}",  # arq's own is shared, and one worker's stop removes it
             redis_settings=RedisSettings.from_dsn(redis_url),
             max_jobs=settings.slots,
             job_completion_wait=max(1, round(settings.drain_s)),
             **arq,
         )
         self.types, self.settings, self.redis_url, self.device = types, settings, redis_url, device
-        self.instance = uuid4().hex[:12]
         self.loops, self.checks = Loops(), health.Checks()
         self.shards: list[ShardLoop] = []
         self.ready = asyncio.Event()
@@ -86,8 +88,7 @@ class LoopWorker(Worker):
         """Run until told to stop; in burst mode, until nothing is ready."""
         settings = self.settings
         link = await Link(self.redis_url, timeout_s=settings.redis_timeout_s).open()
-        await link.up()
-        await Fleet(settings.shards).join(link)
+        await self._join(link)
         self._wire(link)
         hints = self._hints = await self._listen()
         renewal = Renewal(self.redis_url, [shard.lease for shard in self.shards], settings.lease_s, self.loop)
@@ -102,13 +103,23 @@ class LoopWorker(Worker):
         try:
             async with asyncio.TaskGroup() as group:
                 self.loops.start(group)
-                await self._announce()
-                self.ready.set()
                 await self._stopping.wait()
                 await self._drain()
                 self.loops.stop()
         finally:
             await self._leave(link, renewal, hints)
+
+    async def _join(self, link: Link) -> None:
+        """Join the fleet, however long Redis lets us wait."""
+        joined = False
+        while not joined:
+            await link.up()
+            try:
+                await Fleet(self.settings.shards).join(link)
+                joined = True
+            except RedisAwayError as error:
+                log.warning("fleet not joined yet", error=str(error))
+                await asyncio.sleep(JOIN_AGAIN_S)
 
     def _wire(self, link: Link) -> None:
         clock = RedisClock()
@@ -205,6 +216,7 @@ class LoopWorker(Worker):
             row = definition.row()
             rows += [row.kind, row.model_dump_json()]
         await self._link.run("announce", keys.prefix(0), ROW_KEPT_MS, *rows)
+        self.ready.set()
         return Idle()
 
     async def _arq(self) -> Answer:
@@ -259,7 +271,6 @@ class LoopWorker(Worker):
             log.warning("drain incomplete, leases will lapse", error=str(error))
 
     async def _leave(self, link: Link, renewal: Renewal, hints: Link) -> None:
-        self.loop.remove_signal_handler(signal.SIGTERM)
         await asyncio.to_thread(renewal.end)
         try:
             async with asyncio.timeout(self.settings.redis_timeout_s):
@@ -277,6 +288,7 @@ class LoopWorker(Worker):
         """What arq still holds, after `main` has ended."""
         if self._pool is not None:
             await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+            await self.pool.delete(self.health_check_key)
             await self.pool.close(close_connection_pool=True)
             self._pool = None
 
