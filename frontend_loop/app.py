@@ -18,6 +18,9 @@ from frontend_loop.feed import Feed
 from frontend_loop.hosts import HostCheck
 from frontend_loop.ingress import http
 from frontend_loop.ingress.home import home_router
+from frontend_loop.inspection import Inspection
+from frontend_loop.listing import Listing
+from frontend_loop.operator import operator_router
 from frontend_loop.results import Results
 from shared import health, logs, telemetry
 from shared.catalogue import Catalogue
@@ -57,6 +60,8 @@ class Foreground:
         problems.install(app)
         app.router.routes.extend(health.routes(self.checks))
         app.include_router(http.router(self.commands, self.results, self.control, self.catalogue, self.settings))
+        listing, inspection = Listing(self.link, self.fleet), Inspection(self.link, self.catalogue)
+        app.include_router(operator_router(listing, inspection, self.results))
         app.include_router(home_router(self.settings))
 
     @contextlib.asynccontextmanager

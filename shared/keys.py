@@ -71,6 +71,26 @@ def inbox(shard: int, task_id: str) -> str:
     return f"{prefix(shard)}inbox:{task_id}"
 
 
+def lane(shard: int, name: str) -> str:
+    """Ready missions; `name` is the record's `lane`: ``priority:pool:tenant``."""
+    return f"{prefix(shard)}lane:{name}"
+
+
+def target(shard: int, name: str) -> str:
+    """The mission that holds a target; `name` is the record's `target`: ``tenant:target``."""
+    return f"{prefix(shard)}target:{name}"
+
+
+def waiters(shard: int, name: str) -> str:
+    """Missions that wait for a target, best first; `name` as for `target`."""
+    return f"{prefix(shard)}waiters:{name}"
+
+
+def owners(shard: int) -> str:
+    """Leases: owner id by lease end."""
+    return f"{prefix(shard)}owners"
+
+
 def held(shard: int, owner: str) -> str:
     """Missions that an owner leases."""
     return f"{prefix(shard)}held:{owner}"
