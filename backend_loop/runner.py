@@ -194,7 +194,7 @@ class Runner:
         """The handler's answer, whatever the handler does."""
         try:
             async with asyncio.timeout(spec.timeout_s) as limit:
-                outcome = await spec.handler(self._definition.mission(), tools)
+                outcome: Any = await spec.handler(self._definition.mission(), tools)
         except DeadlinePassedError:
             return Fail(f"the deadline came while in {spec.name}", ErrorCode.DEADLINE)
         except LostError:

@@ -41,10 +41,10 @@ class ReplyError(Exception):
 class Wire(asyncio.Protocol):
     """What stands on the transport: packs nothing, parses replies, hands them out in order."""
 
-    def __init__(self, on_message: Callable[[bytes, bytes], None] | None) -> None:
+    def __init__(self, on_message: Callable[[bytes, bytes], None] | None, on_lost: Callable[["Wire"], None]) -> None:
         """`on_message` makes this a wire of a subscriber, whose replies are pushes."""
         self._reader = hiredis.Reader(replyError=ReplyError)
-        self._on_message = on_message
+        self._on_message, self._on_lost = on_message, on_lost
         self.lost = asyncio.Event()
         self.waiting: deque[asyncio.Future[Any]] = deque()
         self.heard = asyncio.get_running_loop().time()
@@ -77,6 +77,7 @@ class Wire(asyncio.Protocol):
             if not future.done():
                 future.set_exception(error)
         self.lost.set()
+        self._on_lost(self)
 
 
 def _fault(reply: ReplyError) -> Exception:
@@ -207,7 +208,7 @@ class Link:
         self._connection, self._writer = connection, connection._writer  # noqa: SLF001  the socket is ours from here
         connection._reader = connection._writer = None  # noqa: SLF001
         assert self._writer is not None  # noqa: S101  connect() has set it
-        wire = Wire(self._on_message)
+        wire = Wire(self._on_message, self._gone)
         transport: Any = self._writer.transport
         transport.set_protocol(wire)
         self._wire, self._transport = wire, transport
@@ -237,6 +238,12 @@ class Link:
                     log.warning("redis silent", url=_bare(self._url), in_flight=0)
                     return
                 transport.write(hiredis.pack_command(("PING",)))
+
+    def _gone(self, wire: Wire) -> None:
+        """From this moment on nothing may be sent, though the keeper may not have run yet."""
+        if wire is self._wire:
+            self._up.clear()
+            self._wire = None
 
     def _drop(self) -> None:
         self._up.clear()

@@ -1,0 +1,160 @@
+"""The link to Redis: many in flight, comes back by itself, and what was lost on the way is unknown, never repeated."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from shared import keys
+from shared.errors import RedisAwayError, RedisUnknownError
+from shared.flights import Flights
+from shared.redis import Link, ReplyError
+from tests.conftest import StartRedis
+from tests.toxic import Toxic
+from tests.waiting import eventually
+
+PREFIX = keys.prefix(0)
+
+
+@pytest.fixture
+async def toxic(redis_url: str) -> AsyncIterator[Toxic]:
+    async with Toxic(redis_url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def link(toxic: Toxic) -> AsyncIterator[Link]:
+    link = await Link(toxic.url, timeout_s=0.5).open(wait_s=5)
+    yield link
+    await link.close()
+
+
+async def test_answers_come_to_whoever_asked(link: Link) -> None:
+    answers = await asyncio.gather(*(link.call("ECHO", f"{n}") for n in range(1000)))
+    assert answers == [f"{n}".encode() for n in range(1000)]
+
+
+async def test_a_refused_command_says_why_and_harms_no_other(link: Link) -> None:
+    await link.call("SET", "text", "x")
+    wrong, right = await asyncio.gather(
+        link.call("LPUSH", "text", "y"), link.call("GET", "text"), return_exceptions=True
+    )
+    assert isinstance(wrong, ReplyError)
+    assert str(wrong).startswith("WRONGTYPE")
+    assert right == b"x"
+
+
+async def test_a_caller_that_leaves_keeps_its_place_in_the_queue(link: Link) -> None:
+    gone = link.call("ECHO", "gone")
+    stays = link.call("ECHO", "stays")
+    gone.cancel()
+    assert await stays == b"stays"
+
+
+async def test_a_reply_that_is_lost_after_the_effect_is_unknown(link: Link, toxic: Toxic) -> None:
+    toxic.swallow = True
+    lost = link.call("INCR", "n")
+    await toxic.swallowed.wait()
+    toxic.reset()
+    with pytest.raises(RedisUnknownError):
+        await lost
+    toxic.swallow = False
+    await link.up()
+    assert await link.call("GET", "n") == b"1"  # done once, and not again by the link
+
+
+async def test_b05_it_comes_back_by_itself_and_says_meanwhile_that_it_is_away(link: Link, toxic: Toxic) -> None:
+    toxic.refuse = True
+    toxic.reset()
+    await eventually(lambda: not link.connected)
+    with pytest.raises(RedisAwayError):
+        await link.call("PING")
+    toxic.refuse = False
+    async with asyncio.timeout(5):
+        await link.up()
+    assert await link.call("PING") == b"PONG"
+
+
+async def test_silence_is_a_loss_after_the_time_out(link: Link, toxic: Toxic) -> None:
+    toxic.hold()
+    with pytest.raises(RedisUnknownError):
+        async with asyncio.timeout(5):
+            await link.call("PING")
+    toxic.release()
+    async with asyncio.timeout(5):
+        await link.up()
+
+
+async def test_scripts_are_loaded_again_where_the_server_forgot_them(link: Link) -> None:
+    await link.call("SCRIPT", "FLUSH")
+    assert (await link.run("renew", PREFIX, "nobody", 1000, 100)) == b"LOST"
+    await link.call("SCRIPT", "FLUSH")
+    flights = Flights(link, "commit", PREFIX, second_from=2)
+    item = ("no-such-mission", 1, 0, 0, "stay", "RUNNING", "X", "", "", "", "", "")
+    assert set(await asyncio.gather(*(flights.add(("owner", 1000), item) for _ in range(120)))) == {b"GONE"}
+
+
+async def test_items_of_another_head_wait_for_a_flight_of_their_own(link: Link) -> None:
+    flights = Flights(link, "commit", PREFIX, second_from=2)
+    item = ("no-such-mission", 1, 0, 0, "stay", "RUNNING", "X", "", "", "", "", "")
+    answers = await asyncio.gather(*(flights.add((f"owner{n % 3}", 1000), item) for n in range(30)))
+    assert answers == [b"GONE"] * 30
+
+
+async def test_a_subscriber_hears_again_after_a_loss(redis_url: str, toxic: Toxic) -> None:
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
+    ups: asyncio.Queue[None] = asyncio.Queue()
+    hints = Link(
+        toxic.url,
+        timeout_s=0.5,
+        channels=("news",),
+        on_message=lambda _channel, message: heard.put_nowait(message),
+        on_up=lambda: ups.put_nowait(None),
+    )
+    await hints.open()
+    other = await Link(redis_url).open(wait_s=5)
+
+    async def told(text: str) -> bool:
+        return bool(await other.call("PUBLISH", "news", text))
+
+    await ups.get()
+    await eventually(lambda: told("one"))
+    assert await heard.get() == b"one"
+    toxic.reset()
+    await ups.get()  # whoever listens is told that something may have been missed
+    await eventually(lambda: told("two"))
+    assert await heard.get() == b"two"
+    hints.subscribe("more")
+    await eventually(lambda: other.call("PUBLISH", "more", "three"))
+    assert await heard.get() == b"three"
+    await hints.close()
+    await other.close()
+
+
+async def test_b58_a_replica_is_left_and_refuses_as_away(start_redis: StartRedis) -> None:
+    server = start_redis()
+    ups: asyncio.Queue[None] = asyncio.Queue()
+    link = await Link(server.url, timeout_s=0.5, on_up=lambda: ups.put_nowait(None)).open(wait_s=5)
+    await ups.get()
+    with server.client() as client:
+        client.replicaof("127.0.0.1", "1")
+        with pytest.raises(RedisAwayError, match=r"READONLY|MASTERDOWN"):
+            await link.call("SET", "a", "b")
+        async with asyncio.timeout(5):
+            await ups.get()  # it has asked for the address again
+        client.replicaof("NO", "ONE")
+    assert await link.call("SET", "a", "b") == b"OK"
+    await link.close()
+
+
+async def test_passwords_are_the_connection_s_business(start_redis: StartRedis) -> None:
+    server = start_redis()
+    with server.client() as client:
+        client.config_set("requirepass", "s3cret")
+    url = server.url.replace("unix://", "unix://:s3cret@")
+    link = await Link(url, timeout_s=0.5).open(wait_s=5)
+    assert await link.call("PING") == b"PONG"
+    await link.close()
+    with pytest.raises(RedisAwayError) as caught:
+        await Link(server.url.replace("unix://", "unix://:wrong@"), timeout_s=0.5).open(wait_s=0.3)
+    assert "wrong" not in str(caught.value)
