@@ -191,7 +191,7 @@ def _last_trouble(history: Sequence[Mapping[str, Any]]) -> str | None:
 
 def _failure(result: Mapping[str, Any], last: Mapping[str, Any]) -> str | None:
     if error := result.get("error"):
-        return f"{error.get('message')} ({error.get('code')} in {error.get('state')}, attempt {error.get('attempts')})"
+        return f"{error.get('code')} in {error.get('state')}: {error.get('message')}"
     code = (last.get("data") or {}).get("code")
     return None if code is None else str(code)
 

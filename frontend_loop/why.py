@@ -90,8 +90,8 @@ def _waiting(m: Standing) -> list[str]:
         "permit": "a permit",
     }
     what = names.get(m.waiting_for or "", m.waiting_for or "something that its record does not name")
-    trouble = f"what went wrong: {m.trouble}" if m.waiting_for == "retry" and m.trouble else ""
-    held = f"it keeps the target {m.target} meanwhile" if m.holds else ""
+    trouble = f"what went wrong: {_short(m.trouble)}" if m.waiting_for == "retry" and m.trouble else ""
+    held = f"it keeps {_target(m)} meanwhile" if m.holds else ""
     return [f"{_where(m)} for {what}{_until(m)}", _late(m), trouble, held, *_burden(m), _deadline(m)]
 
 
@@ -112,7 +112,7 @@ def _late(m: Standing) -> str:
 def _waiters(m: Standing) -> list[str]:
     by = f"held by {m.holder}" if m.holder else "which has just been let go"
     turn = "" if m.ahead is None else (f"{_ordinal(m.ahead + 1)} in line" if m.ahead else "next in line")
-    return [f"{_where(m)}: waits for the target {m.target}, {by}", turn, *_burden(m), _deadline(m)]
+    return [f"{_where(m)}: waits for {_target(m)}, {by}", turn, *_burden(m), _deadline(m)]
 
 
 def _parked(m: Standing) -> list[str]:
@@ -128,7 +128,7 @@ def _ended(m: Standing) -> list[str]:
     at = "" if m.finished_at is None else f" at {clock(m.finished_at, m.now)}"
     match m.status:
         case Status.FAILED:
-            return [f"FAILED{at}: {m.trouble or 'its result, which said why, is no longer kept'}"]
+            return [f"FAILED{at}: {_short(m.trouble) or 'its result, which said why, is no longer kept'}"]
         case Status.CANCELLED:
             return [f"CANCELLED{at}: {_REASONS.get(m.reason or '', m.reason or 'nobody kept why')}"]
         case status:
@@ -139,6 +139,7 @@ def _elsewhere(m: Standing) -> list[str]:
     return [f"{_where(m)}: it stands in {m.place!r}, which this release does not know", _deadline(m)]
 
 
+LONGEST: Final = 200
 NO_WORKER: Final = "no worker is alive (start one: dualloop background)"
 
 _PLACES: Final[Mapping[str, Callable[[Standing], list[str]]]] = {
@@ -163,6 +164,10 @@ _REASONS: Final = {
 def _where(m: Standing) -> str:
     """PENDING has not come to a state yet."""
     return m.status if m.status == Status.PENDING else f"{m.status} in {m.state}"
+
+
+def _target(m: Standing) -> str:
+    return "its target" if m.target is None else f"the target {m.target}"
 
 
 def _since(m: Standing, at: int | None) -> str:
@@ -190,6 +195,12 @@ def _deadline(m: Standing) -> str:
     if left > 0:
         return f"{lasting(left)} of its deadline are left"
     return f"its deadline passed {lasting(-left)} ago"
+
+
+def _short(text: str | None) -> str:
+    """One line of a message, of a length that one reads; its full stop would be a second one."""
+    line = " ".join((text or "").split()).rstrip(".")
+    return line if len(line) <= LONGEST else line[:LONGEST] + "…"
 
 
 def _count(number: int | None, one: str, many: str | None = None) -> str:
