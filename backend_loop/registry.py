@@ -9,7 +9,7 @@ from typing import Final
 from backend_loop.mission import DefinitionError, Mission, MissionType
 
 GROUP: Final = "dualloop.missions"
-BUILT_IN: Final = ()
+BUILT_IN: Final = ("backend_loop.missions.device_control",)
 """Modules of the mission types that come with the product."""
 
 
@@ -22,7 +22,7 @@ def load(paths: Iterable[str]) -> dict[str, MissionType]:
     Raises:
         DefinitionError: a module that cannot be imported or has no mission, or a doubled type.
     """
-    modules = [_import(path) for path in (*BUILT_IN, *paths)]
+    modules = [_import(path) for path in dict.fromkeys((*BUILT_IN, *paths))]
     modules += [module for point in entry_points(group=GROUP) if isinstance(module := point.load(), ModuleType)]
     types: dict[str, MissionType] = {}
     for module in modules:
