@@ -4,7 +4,8 @@
 --           events(one JSON tail a line: "status":…}) wake_at(epoch ms or '') waiting_for tail
 --           move: stay (go on) · wait (hold kept) · leave (wait, hold given up) · yield (to its lane) · end
 --           tail: outbox rows, one JSON a line; for `end` the result's middle, then rows, each on a line of its own
--- Answers   epoch ms, then per item the new seq, or FENCED · DUPLICATE · GONE · {SIGNALLED, unread entries}
+-- Answers   epoch ms, then per item the new seq, or FENCED · DUPLICATE · GONE · {SIGNALLED, unread entries} ·
+--           {ERROR, why}
 -- Invariant written only if leased by this owner under this fence and rev, with no entry unread (P2, P3); a refused or
 --           failed item changes nothing and never fails its neighbours (P4).
 -- Guarded by tests/redis/test_commit.py: take a comparison out and a test of that name fails.
@@ -22,6 +23,11 @@ local function apply(i, id, m)
     lines[#lines + 1] = '\nE' .. logged[#logged]
   end
   for line in string.gmatch(tail, '[^\n]+') do rows[#rows + 1] = line end
+  -- all that can break comes before the first write, and the first write is the one that can
+  local doc = move == 'end' and result(seq, table.remove(rows, 1), m[15], m[16], retention)
+  if wake_at ~= '' and not tonumber(wake_at) then error('wake_at is no time: ' .. wake_at) end
+  if #rows > 0 then call('LLEN', P .. 'outbox:' .. id) end
+  if #logged > 0 then call('RPUSH', P .. 'log:' .. id, unpack(logged)) end
   local fields = {'rev', rev + 1, 'seq', seq, 'status', status, 'state', state}
   local function set(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
   if document ~= '' then set('document', document) end
@@ -31,13 +37,11 @@ local function apply(i, id, m)
     call('DEL', P .. 'inbox:' .. id)
     call('SREM', P .. 'signals:' .. owner, id)
   end
-  if #logged > 0 then call('RPUSH', P .. 'log:' .. id, unpack(logged)) end
   if m[8] ~= status or m[9] ~= state then
     count(m[7], m[8], m[9], -1)
     count(m[7], status, state, 1)
   end
   if move == 'end' then
-    local doc = result(seq, table.remove(rows, 1), m[15], m[16], retention)
     set('place', 'ended')
     call('SET', P .. 'result:' .. id, doc, 'PX', retention)
     call('DEL', P .. 'inbox_ids:' .. id)
@@ -81,8 +85,8 @@ local function item(i)
 end
 
 for i = 3, #ARGV, 12 do
-  local ok, answer = pcall(item, i)
-  answers[#answers + 1] = ok and answer or {'ERROR', tostring(type(answer) == 'table' and answer.err or answer)}
+  local ok, answer = attempt(item, i)
+  answers[#answers + 1] = ok and answer or {'ERROR', answer}
 end
 if #left > 0 then call('SREM', P .. 'held:' .. owner, unpack(left)) end
 if #retired > 0 then call('ZADD', P .. 'retire', unpack(retired)) end

@@ -151,6 +151,16 @@ local function cancel(id, m, reason, retention)
   tell(id, m.watchers, '\nE' .. ev .. '\nR' .. doc)
 end
 
+-- One item of many: what breaks in it is answered for it and never fails the others (P4). Answers true and what f
+-- answers, or false and the error.
+local function attempt(f, ...)
+  local ok, answer = pcall(f, ...)
+  if ok then return true, answer end
+  answer = tostring(type(answer) == 'table' and answer.err or answer)
+  redis.log(redis.LOG_WARNING, 'dualloop: ' .. answer)
+  return false, answer
+end
+
 -- Last thing in every script that moved something: sums and hints that no later item reads (P4).
 local function settle()
   for key, by in pairs(counts) do
