@@ -1,32 +1,38 @@
 -- Takes new missions in; with the 202 that follows, the promise that nothing accepted is lost begins here.
 -- KEYS      1 the shard's prefix
 -- ARGV      per item 11: id type version lane target root deadline_ms(from now) state watcher watch_ms envelope
--- Answers   epoch ms, then per item OK or DUPLICATE (the id is known: nothing changes)
+-- Answers   epoch ms, then per item OK or DUPLICATE (the id is known: nothing changes) or {ERROR, why}
 -- Invariant an accepted mission stands in its lane and holds its target (if it has one), or is among the target's waiters;
 --           it has a deadline. Not allow-oom: a full Redis takes in nothing new.
 local answers, lanes = {now}, {}
-for i = 1, #ARGV, 11 do
+
+local function item(i)
   local id, type, version, lane, target, root, deadline, state, watcher, watch = unpack(ARGV, i, i + 9)
-  if call('EXISTS', record(id)) == 1 then answers[#answers + 1] = 'DUPLICATE'
+  if call('EXISTS', record(id)) == 1 then return 'DUPLICATE' end
+  if not RANK[string.match(lane, '^(%l+):[^:]+:.+$')] then error('no lane: ' .. lane) end
+  local ends, watched = now + deadline, now + watch
+  local order, place = call('INCR', P .. 'order'), 'lane'
+  if target ~= '' then place = enter(id, lane, order, target)
   else
-    local order, place = call('INCR', P .. 'order'), 'lane'
-    if target ~= '' then place = enter(id, lane, order, target)
-    else
-      local adds = lanes[lane]
-      if not adds then adds = {}; lanes[lane] = adds end
-      adds[#adds + 1] = order
-      adds[#adds + 1] = id
-    end
-    local fields = {'envelope', ARGV[i + 10], 'type', type, 'version', version, 'status', 'PENDING', 'state', state,
-      'place', place, 'lane', lane, 'order', order, 'created_at', now, 'ready_at', now, 'deadline', now + deadline}
-    if target ~= '' then fields[#fields + 1] = 'target'; fields[#fields + 1] = target end
-    if root ~= '' then fields[#fields + 1] = 'root'; fields[#fields + 1] = root end
-    if watcher ~= '' then fields[#fields + 1] = 'watchers'; fields[#fields + 1] = watcher .. ' ' .. now + watch end
-    call('HSET', record(id), unpack(fields))
-    call('ZADD', P .. 'deadlines', now + deadline, id)
-    count(type, 'PENDING', state, 1)
-    answers[#answers + 1] = 'OK'
+    local adds = lanes[lane]
+    if not adds then adds = {}; lanes[lane] = adds end
+    adds[#adds + 1] = order
+    adds[#adds + 1] = id
   end
+  local fields = {'envelope', ARGV[i + 10], 'type', type, 'version', version, 'status', 'PENDING', 'state', state,
+    'place', place, 'lane', lane, 'order', order, 'created_at', now, 'ready_at', now, 'deadline', ends}
+  if target ~= '' then fields[#fields + 1] = 'target'; fields[#fields + 1] = target end
+  if root ~= '' then fields[#fields + 1] = 'root'; fields[#fields + 1] = root end
+  if watcher ~= '' then fields[#fields + 1] = 'watchers'; fields[#fields + 1] = watcher .. ' ' .. watched end
+  call('HSET', record(id), unpack(fields))
+  call('ZADD', P .. 'deadlines', ends, id)
+  count(type, 'PENDING', state, 1)
+  return 'OK'
+end
+
+for i = 1, #ARGV, 11 do
+  local ok, answer = attempt(item, i)
+  answers[#answers + 1] = ok and answer or {'ERROR', answer}
 end
 for lane, adds in pairs(lanes) do
   local priority, pool, tenant = string.match(lane, '^(.-):(.-):(.*)$')
