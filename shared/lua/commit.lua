@@ -23,6 +23,7 @@ local function apply(i, id, m)
     lines[#lines + 1] = '\nE' .. logged[#logged]
   end
   for line in string.gmatch(tail, '[^\n]+') do rows[#rows + 1] = line end
+  if move == 'yield' and status == 'RUNNING' then status = 'WAITING' end -- for a worker: nobody leases it now
   -- all that can break comes before the first write, and the first write is the one that can
   local doc = move == 'end' and result(seq, table.remove(rows, 1), m[15], m[16], retention)
   if wake_at ~= '' and not tonumber(wake_at) then error('wake_at is no time: ' .. wake_at) end
