@@ -264,7 +264,7 @@ class Loop:
         self._life.fail(error, now, pause_s)
 
     def _forget_cancelling(self) -> None:
-        """Take back what an iteration left raised, else the next one's task groups misread it as their own."""
+        """Take back what an iteration left raised, else the next one looks as if it were being cancelled."""
         task = asyncio.current_task()
         while task is not None and task.cancelling() and not self._cancelled:
             task.uncancel()

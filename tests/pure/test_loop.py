@@ -256,6 +256,28 @@ async def test_the_error_of_a_task_group_is_told_by_its_cause() -> None:
     assert loop.state().last_error == "OSError: refused by redis://***@db"
 
 
+async def test_what_a_failed_task_group_leaves_behind_does_not_reach_the_next_iteration() -> None:
+    """Python 3.11 leaves ``cancelling()`` raised, by which libraries tell whether they are being cancelled."""
+    clock, seen = HandClock(), list[int]()
+
+    async def grouped() -> Answer:
+        task = asyncio.current_task()
+        assert task is not None
+        seen.append(task.cancelling())
+
+        async def refuse() -> None:
+            raise OSError("refused")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(refuse())
+        return Idle()
+
+    async with running(woken(clock, Script(grouped, grouped))):
+        clock.move(await clock.nap())
+        await clock.nap()
+    assert seen == [0, 0]
+
+
 async def test_a_wrong_answer_is_a_failure_that_says_what_to_answer() -> None:
     clock = HandClock()
 
