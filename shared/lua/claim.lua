@@ -20,17 +20,19 @@ local function status_in_lane(m_status, rev)
 end
 
 -- Timers that are due
-for _, id in ipairs(call('ZRANGE', P .. 'timers', '-inf', now, 'BYSCORE', 'LIMIT', 0, BATCH)) do
-  local m = call('HMGET', record(id), 'place', 'lane', 'order', 'target')
+local function wake(id)
   call('ZREM', P .. 'timers', id)
+  local m = call('HMGET', record(id), 'place', 'lane', 'order', 'target')
   if m[1] == 'waiting' then
     call('HSET', record(id), 'place', enter(id, m[2], m[3], m[4]), 'ready_at', now)
   end
 end
+for _, id in ipairs(call('ZRANGE', P .. 'timers', '-inf', now, 'BYSCORE', 'LIMIT', 0, BATCH)) do attempt(wake, id) end
 
 -- Lapsed owners, seen so at two looks two renewals apart: their missions go back to their lanes, deaths counted (P7, P8)
-local function reclaim(id)
+local function reclaim(id, other)
   local m = call('HMGET', record(id), 'place', 'owner', 'lane', 'order', 'type', 'status', 'state', 'rev', 'seq', 'watchers')
+  if m[1] ~= 'leased' or m[2] ~= other then return end
   local seq, status = (m[9] or 0) + 1, status_in_lane(m[6], m[8])
   local deaths = call('HINCRBY', record(id), 'deaths', 1)
   call('HSET', record(id), 'place', 'lane', 'status', status, 'seq', seq)
@@ -54,10 +56,7 @@ for i = 1, #lapsed, 2 do
   else
     -- score 0: the owner is lost from here on, though its missions may take several claims to put back
     call('ZADD', P .. 'owners', 0, other)
-    for _, id in ipairs(call('SPOP', P .. 'held:' .. other, BATCH)) do
-      local m = call('HMGET', record(id), 'place', 'owner')
-      if m[1] == 'leased' and m[2] == other then reclaim(id) end
-    end
+    for _, id in ipairs(call('SPOP', P .. 'held:' .. other, BATCH)) do attempt(reclaim, id, other) end
     if call('EXISTS', P .. 'held:' .. other) == 0 then
       call('ZREM', P .. 'owners', other)
       call('HDEL', P .. 'looks', other)
@@ -72,6 +71,7 @@ local function knows(kind) return string.find(ARGV[9], ',' .. kind .. ',', 1, tr
 local FIELDS = {'place', 'type', 'version', 'rev', 'seq', 'status', 'state', 'document', 'envelope', 'deadline', 'deaths',
   'run', 'target', 'unread', 'started_at', 'watchers', 'root', 'parked_at'}
 local function lease(id, m)
+  local unread = (m[14] or '0') ~= '0' and call('LRANGE', P .. 'inbox:' .. id, 0, -1) or {}
   fence = fence or call('INCR', P .. 'fence')
   local status = m[6] == 'COMPENSATING' and m[6] or 'RUNNING'
   local fields = {'place', 'leased', 'owner', owner, 'fence', fence, 'status', status}
@@ -89,7 +89,6 @@ local function lease(id, m)
   count(m[2], m[6], m[7], -1)
   count(m[2], status, m[7], 1)
   held[#held + 1] = id
-  local unread = (m[14] or '0') ~= '0' and call('LRANGE', P .. 'inbox:' .. id, 0, -1) or {}
   if #unread > 0 then call('SADD', P .. 'signals:' .. owner, id) end
   taken[#taken + 1] = {id, fence, m[4] or '0', seq, m[2], m[3], m[7], m[8] or '', m[9], m[10], m[11] or '0', m[12] or '1',
     m[13] or '', started, m[17] or '', unread}
@@ -119,7 +118,7 @@ local function take(priority, pool, most)
       looked = looked + 1
       if m[1] == 'lane' then
         local kind = m[2] .. '@' .. m[3]
-        if knows(kind) then lease(id, m) else park(id, m, kind) end
+        attempt(knows(kind) and lease or park, id, m, kind)
       end
     end
   end
@@ -141,7 +140,7 @@ local function unpark(kind, most)
         call('HSET', record(id), 'place', enter(id, w[1], w[2], m[13]), 'ready_at', now)
       else
         if target then call('SET', target, id) end
-        lease(id, m)
+        attempt(lease, id, m)
       end
     end
   end

@@ -130,17 +130,17 @@ end
 
 -- The end of a mission that nobody leases and that never committed: the only end which is not a worker's.
 local function cancel(id, m, reason, retention)
+  local seq = (m.seq or 0) + 1
+  local ev = event(seq, 'CANCELLED', 'CANCELLED', '{"reason":"' .. reason .. '"}')
+  call('RPUSH', P .. 'log:' .. id, ev) -- first: the one write that can break
   if m.place == 'lane' then call('ZREM', P .. 'lane:' .. m.lane, id)
   elseif m.place == 'waiters' then call('ZREM', P .. 'waiters:' .. m.target, id)
   elseif m.place == 'parked' then call('ZREM', P .. 'parked:' .. m.type .. '@' .. m.version, id)
   elseif m.place == 'waiting' then call('ZREM', P .. 'timers', id) end
-  local seq = (m.seq or 0) + 1
-  local ev = event(seq, 'CANCELLED', 'CANCELLED', '{"reason":"' .. reason .. '"}')
   local doc = result(seq, '"correlation_id":"' .. (m.root or id) .. '","task_id":"' .. id .. '","type":"' .. m.type
     .. '","status":"CANCELLED","state":"CANCELLED","result":null,"error":null,"reason":"' .. reason
     .. '","waiting_for":null,"run":' .. (m.run or 1) .. ',"progress":null,"freshness":null', m.created_at, nil, retention)
   call('HSET', record(id), 'place', 'ended', 'status', 'CANCELLED', 'state', 'CANCELLED', 'seq', seq)
-  call('RPUSH', P .. 'log:' .. id, ev)
   call('SET', P .. 'result:' .. id, doc, 'PX', retention)
   call('DEL', P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id)
   call('ZREM', P .. 'deadlines', id)
