@@ -43,8 +43,8 @@ local function reclaim(id, other)
   call('RPUSH', P .. 'log:' .. id, ev)
   tell(id, m[10], '\nE' .. ev)
 end
-local soonest = poll
-local lapsed = call('ZRANGE', P .. 'owners', '-inf', now, 'BYSCORE', 'LIMIT', 0, 5, 'WITHSCORES')
+local soonest, room = poll, BATCH
+local lapsed = call('ZRANGE', P .. 'owners', '-inf', now, 'BYSCORE', 'LIMIT', 0, BATCH, 'WITHSCORES')
 for i = 1, #lapsed, 2 do
   local other, ended = lapsed[i], lapsed[i + 1]
   local seen, first = string.match(call('HGET', P .. 'looks', other) or '', '^(.-)@(.*)$')
@@ -56,7 +56,10 @@ for i = 1, #lapsed, 2 do
   else
     -- score 0: the owner is lost from here on, though its missions may take several claims to put back
     call('ZADD', P .. 'owners', 0, other)
-    for _, id in ipairs(call('SPOP', P .. 'held:' .. other, BATCH)) do attempt(reclaim, id, other) end
+    for _, id in ipairs(call('SPOP', P .. 'held:' .. other, room)) do
+      attempt(reclaim, id, other)
+      room = room - 1
+    end
     if call('EXISTS', P .. 'held:' .. other) == 0 then
       call('ZREM', P .. 'owners', other)
       call('HDEL', P .. 'looks', other)
