@@ -10,7 +10,7 @@ local owner, renew, poll = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5])
 local BATCH, LOOKED_AT = 50, 200
 
 local lease_end = call('ZSCORE', P .. 'owners', owner)
-if ARGV[2] ~= '1' and not (lease_end and tonumber(lease_end) > 0) then return 'LOST' end
+if lease_end and tonumber(lease_end) <= 0 or not lease_end and ARGV[2] ~= '1' then return 'LOST' end
 call('ZADD', P .. 'owners', now + ARGV[3], owner)
 thaw(poll)
 
