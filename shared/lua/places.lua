@@ -135,7 +135,10 @@ local function cancel(id, m, reason, retention)
   call('RPUSH', P .. 'log:' .. id, ev) -- first: the one write that can break
   if m.place == 'lane' then call('ZREM', P .. 'lane:' .. m.lane, id)
   elseif m.place == 'waiters' then call('ZREM', P .. 'waiters:' .. m.target, id)
-  elseif m.place == 'parked' then call('ZREM', P .. 'parked:' .. m.type .. '@' .. m.version, id)
+  elseif m.place == 'parked' then
+    local kind = m.type .. '@' .. m.version
+    call('ZREM', P .. 'parked:' .. kind, id)
+    if call('EXISTS', P .. 'parked:' .. kind) == 0 then call('SREM', P .. 'parked_types', kind) end
   elseif m.place == 'waiting' then call('ZREM', P .. 'timers', id) end
   local doc = result(seq, '"correlation_id":"' .. (m.root or id) .. '","task_id":"' .. id .. '","type":"' .. m.type
     .. '","status":"CANCELLED","state":"CANCELLED","result":null,"error":null,"reason":"' .. reason
