@@ -98,7 +98,7 @@ local function result(seq, rest, created, started, retention)
 end
 
 local CONTROLLED = {'place', 'lane', 'order', 'target', 'type', 'version', 'status', 'state', 'rev', 'seq', 'unread',
-  'owner', 'watchers', 'root', 'run', 'created_at'}
+  'owner', 'watchers', 'root', 'run', 'created_at', 'started_at'}
 local function read(id)
   local values, m = call('HMGET', record(id), unpack(CONTROLLED)), {}
   for i, name in ipairs(CONTROLLED) do m[name] = values[i] end
@@ -142,8 +142,10 @@ local function cancel(id, m, reason, retention)
   elseif m.place == 'waiting' then call('ZREM', P .. 'timers', id) end
   local doc = result(seq, '"correlation_id":"' .. (m.root or id) .. '","task_id":"' .. id .. '","type":"' .. m.type
     .. '","status":"CANCELLED","state":"CANCELLED","result":null,"error":null,"reason":"' .. reason
-    .. '","waiting_for":null,"run":' .. (m.run or 1) .. ',"progress":null,"freshness":null', m.created_at, nil, retention)
-  call('HSET', record(id), 'place', 'ended', 'status', 'CANCELLED', 'state', 'CANCELLED', 'seq', seq)
+    .. '","waiting_for":null,"run":' .. (m.run or 1) .. ',"progress":null,"freshness":null', m.created_at, m.started_at,
+    retention)
+  call('HSET', record(id), 'place', 'ended', 'status', 'CANCELLED', 'state', 'CANCELLED', 'seq', seq,
+    'unread', 0)
   call('SET', P .. 'result:' .. id, doc, 'PX', retention)
   call('DEL', P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id)
   call('ZREM', P .. 'deadlines', id)
