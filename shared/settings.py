@@ -16,6 +16,9 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="address the foreground listens on")
     port: int = Field(8000, ge=0, le=65535, description="port of the foreground")
+    url: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="base URLs of foregrounds for client and command line, by comma; unset: host and port above"
+    )
     health_port: int = Field(0, ge=0, le=65535, description="health port of a background process; 0: a free one")
     home_port: int = Field(0, ge=0, le=65535, description="port of the simulated home; 0: a free one")
     home_url: str | None = Field(None, description="base URL of the simulated home, for adapter and hand switch")
@@ -48,7 +51,7 @@ class Settings(BaseSettings):
     log_level: str = Field("info", description="debug, info, warning or error")
     otlp_endpoint: str | None = Field(None, description="OTLP/HTTP base URL for traces; unset: tracing is off")
 
-    @field_validator("missions", "pools", "allowed_hosts", "allowed_origins", mode="before")
+    @field_validator("url", "missions", "pools", "allowed_hosts", "allowed_origins", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):

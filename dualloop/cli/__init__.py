@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from dualloop.cli import stack
+from dualloop.cli import missions, send, stack, types
 from dualloop.errors import Refusal
 
-MODULES = (stack,)
+MODULES = (stack, send, missions, types)
 
 app = typer.Typer(
     name="dualloop",

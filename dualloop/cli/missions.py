@@ -1,0 +1,145 @@
+"""List, show and cancel missions."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from pydantic_core import to_json
+
+from dualloop.cli.asking import ask
+from dualloop.cli.output import Json, ago, between, facts, machine, moment, say, section, table
+from dualloop.cli.send import Id
+from shared.status import Status
+
+if TYPE_CHECKING:
+    from dualloop.client import Client
+
+commands = typer.Typer()
+group = typer.Typer(help="List, show and cancel missions.", no_args_is_help=True)
+commands.add_typer(group, name="missions")
+
+PAGE = 200
+
+
+@group.command()
+def ls(  # noqa: PLR0913  the filters of the API
+    *,
+    status: Annotated[list[Status] | None, typer.Option(help="May be repeated.", show_default=False)] = None,
+    type_: Annotated[str | None, typer.Option("--type", help="Mission type.", show_default=False)] = None,
+    state: Annotated[str | None, typer.Option(help="State of the mission's machine.", show_default=False)] = None,
+    target: Annotated[str | None, typer.Option(help="What is acted on.", show_default=False)] = None,
+    correlation_id: Annotated[str | None, typer.Option(help="A root and its children.", show_default=False)] = None,
+    q: Annotated[str | None, typer.Option("-q", help="Text within any of these.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Rows at most.")] = 50,
+    json: Json = False,
+) -> None:
+    """List missions that fit all filters, in no order that means anything across pages."""
+    filters = {"status": status, "type": type_, "state": state, "target": target, "q": q}
+
+    async def work(client: "Client") -> tuple[list[dict[str, Any]], str | None]:
+        rows: list[dict[str, Any]] = []
+        cursor = None
+        while True:
+            page = await client.missions(
+                **filters, correlation_id=correlation_id, cursor=cursor, limit=min(PAGE, limit - len(rows))
+            )
+            rows += page["missions"]
+            cursor = page["cursor"]
+            if cursor is None or len(rows) >= limit:
+                return rows, cursor
+
+    rows, cursor = ask(work)
+    rows = sorted({row["task_id"]: row for row in rows}.values(), key=lambda row: str(row["created_at"]), reverse=True)
+    if json:
+        machine({"missions": rows, "cursor": cursor})
+        return
+    if not rows:
+        say("No mission fits.")
+        return
+    table(
+        ("MISSION", "STATUS", "STATE", "TYPE", "TARGET", "AGE"),
+        [
+            (
+                row["task_id"],
+                f"{row['status']} ({row['waiting_for']})" if row["waiting_for"] else row["status"],
+                "" if row["state"] == row["status"] else row["state"],
+                row["type"],
+                row["target"] or "",
+                ago(row["created_at"]),
+            )
+            for row in rows
+        ],
+        fixed=frozenset({"MISSION", "STATUS", "AGE"}),
+    )
+    if cursor is not None:
+        say(f"There are more: --limit {limit * 4}, or a filter.", "dim")
+
+
+@group.command()
+def show(id_: Id, *, json: Json = False) -> None:
+    """Show everything about a mission."""
+    mission = ask(lambda client: client.mission(id_))
+    if json:
+        machine(mission)
+        return
+    say(mission["why"], "bold")
+    say()
+    facts(_facts(mission))
+    say()
+    table(
+        ("SEQ", "TIME", "STATUS", "STATE", "DATA"),
+        [
+            (
+                str(event["seq"]),
+                moment(event["at"]),
+                event["status"],
+                "" if event["state"] == event["status"] else event["state"],
+                "" if event["data"] is None else to_json(event["data"]).decode(),
+            )
+            for event in mission["history"]
+        ],
+        fixed=frozenset({"SEQ", "TIME", "STATUS", "STATE"}),
+    )
+    section("Payload", mission["envelope"].get("payload"))
+    section("Context", mission["context"])
+    section("Result", mission["result"])
+
+
+@group.command()
+def cancel(
+    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="correlation_ids.")], *, json: Json = False
+) -> None:
+    """Cancel missions: at once what never began, the others as soon as their handler can be cut."""
+
+    async def work(client: "Client") -> dict[str, str]:
+        return {id_: await client.cancel(id_) for id_ in ids}
+
+    told = ask(work)
+    if json:
+        machine(told)
+        return
+    for id_, status in told.items():
+        done = "cancelled" if status == Status.CANCELLED else f"{status}, told to end"
+        say(f"{id_}  {done}")
+
+
+def _facts(mission: Mapping[str, Any]) -> dict[str, str]:
+    lease, hold, ended = mission["lease"], mission["hold"], (mission["result"] or {}).get("finished_at")
+    holder = "" if hold is None else hold["holder"] or "nobody"
+    own = "this mission" if holder == mission["task_id"] else holder
+    return {
+        "Mission": mission["task_id"],
+        "Root": "" if mission["correlation_id"] == mission["task_id"] else mission["correlation_id"],
+        "Type": f"{mission['type']}@{mission['version']}, {mission['priority']}",
+        "Accepted": f"{moment(mission['created_at'])} by {mission['envelope'].get('source', '?')}",
+        "Started": moment(mission["started_at"]),
+        "Ended": f"{moment(ended)}, after {between(mission['created_at'], ended)}" if ended else "",
+        "Deadline": moment(mission["deadline"]),
+        "Target": f"{mission['target']}, held by {own}, {hold['waiters']} waiting" if hold else "",
+        "Lease": f"worker {lease['owner']}, until {moment(lease['ends_at'])}" if lease else "",
+        "Wakes": moment(mission["wake_at"]),
+        "Lane": f"{mission['lane']}, order {mission['order']}",
+        "Attempt": f"{mission['attempt']}, visit {mission['visit']}, {mission['deaths']} deaths, run {mission['run']}",
+        "Written": f"seq {mission['seq']}, rev {mission['rev']}, fence {mission['fence']}, {mission['unread']} unread",
+        "Trace": mission["trace_id"] or "",
+    }

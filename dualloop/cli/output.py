@@ -1,0 +1,111 @@
+"""What commands print: tables for a person, JSON for a machine; one line of it is one line of a pipe."""
+
+import functools
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from pydantic_core import to_json
+
+from frontend_loop.why import lasting
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Json = Annotated[bool, typer.Option("--json", help="JSON, for machines.")]
+
+_UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+STYLES = {
+    "PENDING": "dim",
+    "RUNNING": "cyan",
+    "WAITING": "blue",
+    "PAUSED": "magenta",
+    "COMPENSATING": "yellow",
+    "SUCCEEDED": "green",
+    "FAILED": "bold red",
+    "CANCELLED": "yellow",
+    "ok": "green",
+    "warn": "yellow",
+    "fail": "bold red",
+}
+
+
+@functools.cache
+def console() -> "Console":
+    """Standard output; a pipe is as wide as its lines."""
+    from rich.console import Console  # noqa: PLC0415  other commands start without it
+
+    return Console(width=None if sys.stdout.isatty() else 400, highlight=False, markup=False, emoji=False)
+
+
+def say(text: str = "", style: str = "") -> None:
+    """A line of text, wrapped by words on a terminal."""
+    console().print(clean(text), style=style or None, soft_wrap=not sys.stdout.isatty())
+
+
+def machine(document: Any, *, indent: int | None = 2) -> None:
+    """A document as JSON."""
+    typer.echo(to_json(document, indent=indent, inf_nan_mode="null").decode())
+
+
+def section(title: str, document: Any) -> None:
+    """A titled document for a person; nothing where there is none."""
+    if document in (None, {}, []):
+        return
+    say()
+    say(title, "bold")
+    text = to_json(document, indent=2, inf_nan_mode="null").decode()
+    say("\n".join(f"  {line}" for line in text.splitlines()))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, fixed: frozenset[str] = frozenset()) -> None:
+    """Rows under a head; a column of `fixed` is never cut, others are where the terminal is too narrow."""
+    from rich.table import Table  # noqa: PLC0415  other commands start without it
+    from rich.text import Text  # noqa: PLC0415
+
+    grid = Table(box=None, pad_edge=False, header_style="dim", show_edge=False)
+    rows = [[clean(cell) for cell in row] for row in rows]
+    for column, name in enumerate(head):
+        widest = max((len(row[column]) for row in rows), default=0)
+        grid.add_column(name, no_wrap=True, overflow="ellipsis", min_width=widest if name in fixed else None)
+    for row in rows:
+        grid.add_row(*(Text(cell, style=STYLES.get(cell.partition(" ")[0], "")) for cell in row))
+    console().print(grid)
+
+
+def facts(rows: Mapping[str, str]) -> None:
+    """Names and what is known; what is empty is left out."""
+    width = max(map(len, rows))
+    for name, told in rows.items():
+        if told:
+            say(f"  {name:{width}}  {told}")
+
+
+def clean(text: str) -> str:
+    """Without what could take over the terminal of whoever reads a foreign text, or turn its lines around."""
+    return _UNSAFE.sub("�", text)
+
+
+def moment(at: str | None) -> str:
+    """A time of the contract in the reader's time zone, with its date where that is not today's."""
+    if not at:
+        return ""
+    local = datetime.fromisoformat(at).astimezone()
+    date = "" if local.date() == datetime.now().astimezone().date() else f"{local:%Y-%m-%d} "
+    return f"{date}{local:%H:%M:%S}.{local.microsecond // 1000:03d}"
+
+
+def ago(at: str) -> str:
+    """How long ago, in short."""
+    return lasting(round((datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds() * 1000))
+
+
+def between(begin: str | None, end: str | None) -> str:
+    """The span from one time to another."""
+    if not begin or not end:
+        return ""
+    return lasting(round((datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds() * 1000))

@@ -1,0 +1,132 @@
+"""Send a command, watch a mission, and say why it is where it is."""
+
+import contextlib
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from pydantic_core import from_json, to_json
+
+from dualloop.cli.asking import ask
+from dualloop.cli.output import Json, between, clean, console, machine, moment, say, section
+from dualloop.errors import Refusal
+from shared.status import Priority, Status
+
+if TYPE_CHECKING:
+    from dualloop.client import Ack, Client
+
+commands = typer.Typer()
+Id = Annotated[str, typer.Argument(metavar="ID", help="correlation_id of the mission, or task_id of a child.")]
+
+
+@commands.command()
+def send(  # noqa: PLR0913  the options of the command
+    *,
+    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help="Mission type; see: dualloop types ls.")],
+    payload: Annotated[str, typer.Option(metavar="JSON", help="A JSON object; - reads it from standard input.")] = "{}",
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the result; exit code 1 unless SUCCEEDED.")] = False,
+    priority: Annotated[Priority | None, typer.Option(help="Default: the type's.", show_default=False)] = None,
+    deadline: Annotated[float | None, typer.Option(metavar="SECONDS", help="Default: the type's.")] = None,
+    target: Annotated[str | None, typer.Option(help="What is acted on. Default: by the type's rule.")] = None,
+    json: Json = False,
+) -> None:
+    """Send a command."""
+    body = _payload(sys.stdin.read() if payload == "-" else payload)
+    sent: list[Ack] = []
+
+    async def work(client: "Client") -> dict[str, Any] | None:
+        options = {"priority": priority, "deadline_s": deadline, "target": target}
+        sent.append(await client.submit(type_, body, **options))
+        return await client.wait(sent[0].correlation_id) if wait else None
+
+    with _spinner(wait and not json, f"waiting for {type_}"):
+        result = ask(work, "It goes on: only the waiting has ended.")
+    ack = sent[0]
+    if result is not None:
+        end(result, json=json)
+    elif json:
+        machine(ack)
+    else:
+        say(f"Accepted {ack.type} as {ack.correlation_id}")
+        say(f"See it run: dualloop watch {ack.correlation_id}", "dim")
+
+
+@commands.command()
+def watch(
+    id_: Id,
+    *,
+    after: Annotated[int, typer.Option("--after", metavar="SEQ", help="Skip events up to it.")] = 0,
+    json: Json = False,
+) -> None:
+    """Show what happens to a mission, as it happens, up to its result."""
+
+    async def work(client: "Client") -> dict[str, Any]:
+        async with contextlib.aclosing(client.watch(id_, after)) as frames:
+            async for frame in frames:
+                if frame["op"] == "result":
+                    return frame
+                if json:
+                    machine(frame, indent=None)
+                else:
+                    _event(frame)
+        raise AssertionError("a watch ends with a result")
+
+    result = ask(work, f"It goes on. See the rest: dualloop watch {id_}")
+    end(result, json=json, indent=None)
+
+
+@commands.command()
+def why(id_: Id, *, json: Json = False) -> None:
+    """Say in one sentence what a mission waits for, held by whom, until when."""
+    mission = ask(lambda client: client.mission(id_))
+    if json:
+        machine({"task_id": mission["task_id"], "why": mission["why"]})
+    else:
+        say(mission["why"])
+
+
+def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2) -> None:
+    """Print a result document.
+
+    Raises:
+        Refusal: the mission has not SUCCEEDED.
+    """
+    status = result["status"]
+    if json:
+        machine({name: value for name, value in result.items() if name != "op"}, indent=indent)
+    else:
+        took = between(result["created_at"], result["finished_at"])
+        say(f"{status} after {took}", "green" if status == Status.SUCCEEDED else "yellow")
+        section("Result", result["result"])
+        section("Freshness", result["freshness"])
+    if status != Status.SUCCEEDED:
+        raise Refusal(clean(_ending(result)))
+
+
+def _ending(result: Mapping[str, Any]) -> str:
+    if error := result["error"]:
+        return f"{result['type']} FAILED with {error['code']} in {error['state']}: {error['message'].rstrip('.')}."
+    return f"{result['type']} was {result['status']}: {result['reason']}."
+
+
+def _event(frame: Mapping[str, Any]) -> None:
+    if frame["op"] == "progress":
+        say(f"{'':14}{to_json({key: value for key, value in frame.items() if key != 'op'}).decode()}", "dim")
+        return
+    data = "" if frame["data"] is None else f"  {to_json(frame['data']).decode()}"
+    say(f"{moment(frame['at'])}  {frame['status']:12}  {frame['state']}{data}")
+
+
+def _payload(text: str) -> dict[str, Any]:
+    try:
+        value = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise Refusal(f"The payload is not JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise Refusal('The payload must be a JSON object, such as {"entity": "light.kitchen"}.')
+    return value
+
+
+def _spinner(shown: bool, text: str) -> contextlib.AbstractContextManager[object]:
+    return console().status(clean(text)) if shown and sys.stdout.isatty() else contextlib.nullcontext()
