@@ -8,7 +8,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -151,6 +151,11 @@ def loops_check(loops: Loops) -> Check:
         return f"{sum(loop.alive for loop in loops)} loops run"
 
     return check
+
+
+def is_probe(scope: Mapping[str, Any]) -> bool:
+    """Whether a request (its ASGI scope) asks for health: asked every few seconds, worth neither span nor log line."""
+    return scope.get("path") in {"/livez", "/readyz", "/startupz"}
 
 
 def routes(checks: Checks) -> list[Route]:

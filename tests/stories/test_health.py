@@ -235,3 +235,9 @@ async def test_serving_health_leaves_the_signals_of_the_process_alone(tmp_path: 
     async with served(Checks(), tmp_path) as client:
         await client.get("/livez")
         assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+
+
+def test_probes_can_be_told_from_the_rest() -> None:
+    assert all(health.is_probe({"path": route.path}) for route in health.routes(Checks()))
+    assert not health.is_probe({"path": "/v1/commands"})
+    assert not health.is_probe({"type": "lifespan"})
