@@ -148,20 +148,31 @@ local function unpark(kind, most)
     end
   end
 end
+-- Every lane has a share (P9), also where slots come free one at a time: the odd slot falls to one side as the multiples
+-- of an irrational number fall within 0 and 1, evenly over any run of fences. What one side leaves is the other's.
 local slots, urgent_slots = math.min(BATCH, tonumber(ARGV[6])), math.min(BATCH, tonumber(ARGV[7]))
+local fences = tonumber(call('GET', P .. 'fence') or 0)
+local function odd(irrational) return fences * irrational % 1 end
+local function waits(priority, pool) return call('EXISTS', P .. 'ring:' .. priority .. ':' .. pool) == 1 end
 if urgent_slots > 0 then
-  local pools = {}
-  for pool in string.gmatch(ARGV[8], '[^,]+') do pools[#pools + 1] = pool end
-  for _, pool in ipairs(pools) do take('urgent', pool, urgent_slots) end
+  local pools, others = {}, false
+  for pool in string.gmatch(ARGV[8], '[^,]+') do
+    pools[#pools + 1] = pool
+    others = others or waits('normal', pool) or waits('bulk', pool)
+  end
+  for _ = 1, math.floor(odd(0.4142135623730951) * #pools) do table.insert(pools, table.remove(pools, 1)) end
+  local kept = others and math.floor(slots / 8 + odd(0.7320508075688772)) or 0
+  for _, pool in ipairs(pools) do take('urgent', pool, urgent_slots - kept) end
   for _, kind in ipairs(call('SMEMBERS', P .. 'parked_types')) do
     if knows(kind) then unpark(kind, slots) end
   end
   for _, pool in ipairs(pools) do
-    -- bulk keeps a quarter of what is free, so that normal work never starves it
-    local kept = call('EXISTS', P .. 'ring:bulk:' .. pool) == 1 and math.floor((slots - #taken) / 4) or 0
-    take('normal', pool, slots - kept)
+    local bulk = waits('bulk', pool) and math.floor(math.max(0, slots - #taken) / 4 + odd(0.6180339887498949)) or 0
+    take('normal', pool, slots - bulk)
     take('bulk', pool, slots)
+    take('normal', pool, slots)
   end
+  for _, pool in ipairs(pools) do take('urgent', pool, urgent_slots) end
 end
 if #held > 0 then call('SADD', P .. 'held:' .. owner, unpack(held)) end
 settle()
