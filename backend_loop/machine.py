@@ -153,13 +153,26 @@ def fold(course: Course, plan: Plan, signals: Sequence[o.Signal], now: int, chan
     for signal in signals:
         after = react(reaction.course, plan, signal, now, chance)
         if after.ignored is None:
-            reaction = replace(after, transitions=(*reaction.transitions, *after.transitions))
+            before = reaction.transitions
+            reaction = replace(after, transitions=(*before, *after.transitions)) if before else after
     return reaction
 
 
+def _enter(course: Course, status: Status, state: str, attempt: int, visits: Mapping[str, int]) -> Course:
+    """The course in its next state, waiting for nothing; on every commit's way, where `replace` would cost the most."""
+    return Course(
+        state,
+        status,
+        attempt,
+        visits,
+        course.transitions + 1,
+        remembered=course.remembered,
+        received=course.received,
+    )
+
+
 def _end(course: Course, status: Status, end: End, data: Mapping[str, Any] | None = None) -> Reaction:
-    rest = replace(course, waiting_for=None, awaited=None, wake_at=None)
-    ended = replace(rest, status=status, state=status, transitions=course.transitions + 1)
+    ended = _enter(course, status, status, course.attempt, course.visits)
     return Reaction(ended, (Transition(status, status, data),), end)
 
 
@@ -191,17 +204,8 @@ def _take(course: Course, plan: Plan, event: str, go: o.Go) -> Reaction:
         return _end(course, status, End(go.result, go.freshness, None, Reason.REQUESTED if status is C else None))
     if course.transitions + 1 >= plan.max_transitions:
         return _fail(course, ErrorCode.TOO_MANY_TRANSITIONS, f"more than {plan.max_transitions} transitions")
-    entered = replace(
-        course,
-        status=R,
-        state=state,
-        attempt=1,
-        visits={**course.visits, course.state: course.visit, state: course.visits.get(state, 0) + 1},
-        transitions=course.transitions + 1,
-        waiting_for=None,
-        awaited=None,
-        wake_at=None,
-    )
+    visits = {**course.visits, course.state: course.visit, state: course.visits.get(state, 0) + 1}
+    entered = _enter(course, R, state, 1, visits)
     return Reaction(entered, (Transition(R, state, {"detail": go.detail} if go.detail else None),))
 
 
@@ -216,7 +220,7 @@ def _wake(course: Course, plan: Plan, _signal: o.Wake, now: int, _chance: float)
 
 
 def _go(course: Course, plan: Plan, signal: o.Go, _now: int, _chance: float) -> Reaction:
-    return _take(replace(course, received=None), plan, signal.event, signal)
+    return _take(course if course.received is None else replace(course, received=None), plan, signal.event, signal)
 
 
 def _failed(course: Course, _plan: Plan, signal: o.Fail, _now: int, _chance: float) -> Reaction:
