@@ -91,6 +91,21 @@ def owners(shard: int) -> str:
     return f"{prefix(shard)}owners"
 
 
+def parked(shard: int, kind: str) -> str:
+    """Missions of a ``type@version`` that no passing worker knew."""
+    return f"{prefix(shard)}parked:{kind}"
+
+
+def parked_types(shard: int) -> str:
+    """The types that have such missions."""
+    return f"{prefix(shard)}parked_types"
+
+
+def counts(shard: int) -> str:
+    """Missions by ``type|status|state``."""
+    return f"{prefix(shard)}counts"
+
+
 def held(shard: int, owner: str) -> str:
     """Missions that an owner leases."""
     return f"{prefix(shard)}held:{owner}"
