@@ -58,8 +58,14 @@ class Home:
         assert held, f"nothing came to {entity} within {within} s"
         return held
 
-    def release(self, entity: str) -> None:
-        self._json(self.http.post(f"/devices/{entity}/release"))
+    def standing(self, entity: str) -> list[str]:
+        """Where a request stands now."""
+        held: list[str] = self._json(self.http.get(f"/devices/{entity}/hold"))["held"]
+        return held
+
+    def release(self, entity: str, at: str | None = None) -> None:
+        """Let go at this point, or everywhere."""
+        self._json(self.http.post(f"/devices/{entity}/release", json=at and {"at": at}))
 
     def act(self, entity: str, action: str, value: Any = None, *, key: str = "k", fence: int = 1) -> httpx.Response:
         order = {"action": action, "value": value, "key": key, "fence": fence}

@@ -33,29 +33,48 @@ class _Change(BaseModel):
     at: str
 
 
+class _Clock(BaseModel):
+    arrived_at: str
+    answered_at: str
+
+
 class _Answer(BaseModel):
-    """What the bridge says of a device; fields it has besides are its own."""
+    """What the bridge says of a device; fields it has besides are its own.
+
+    ``clock`` is the bridge's when the question came and when the answer left; without it the bridge is taken to have
+    our time.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
     value: dict[str, Any]
     version: str
     observed_at: str
-    age_ms: int | None = None
     changes: dict[str, _Change] = {}
+    clock: _Clock | None = None
 
-    def reading(self, asked_at: int) -> Reading:
-        """On our own clock: ``age_ms`` is free of the bridge's clock, and the answer is at least as old as our asking.
-
-        Without an age the bridge's clock is trusted.
-        """
-        theirs = parse_rfc3339(self.observed_at)
-        ours = theirs if self.age_ms is None else asked_at - self.age_ms
+    def reading(self, asked_at: int, answered_at: int) -> Reading:
+        """With all times on our own clock."""
+        ahead = 0
+        if self.clock is not None:
+            theirs = parse_rfc3339(self.clock.arrived_at), parse_rfc3339(self.clock.answered_at)
+            ahead = ahead_ms(theirs, (asked_at, answered_at))
         changes = {
-            name: Change(by=change.by, version=change.version, at=parse_rfc3339(change.at) - theirs + ours)
+            name: Change(by=change.by, version=change.version, at=parse_rfc3339(change.at) - ahead)
             for name, change in self.changes.items()
         }
-        return Reading(value=self.value, version=self.version, observed_at=ours, source="http", changes=changes)
+        observed_at = parse_rfc3339(self.observed_at) - ahead
+        return Reading(value=self.value, version=self.version, observed_at=observed_at, source="http", changes=changes)
+
+
+def ahead_ms(theirs: tuple[int, int], ours: tuple[int, int]) -> int:
+    """How far a clock is ahead of ours, epoch milliseconds of a question and its answer on both.
+
+    It is known no better than the ways there and back took; of what is possible, the nearest to 0 is taken. So clocks
+    that agree are never corrected, and a device read for a question never seems to have been read before it.
+    """
+    least, most = theirs[1] - ours[1], theirs[0] - ours[0]
+    return min(max(0, least), most)
 
 
 def http_client() -> httpx.AsyncClient:
@@ -85,7 +104,7 @@ class HttpDevice:
             raise DeviceUnreachable(f"{entity} gave no answer: {_why(fault)}") from fault
         if answer.is_success:
             try:
-                return _Answer.model_validate_json(answer.content).reading(asked_at)
+                return _Answer.model_validate_json(answer.content).reading(asked_at, now_ms())
             except (ValidationError, ValueError) as fault:
                 raise DeviceUnreachable(f"{entity} gave an answer that is no reading") from fault
         if answer.status_code == HTTPStatus.NOT_FOUND:

@@ -26,11 +26,11 @@ class Gate:
         """Stop the next request that comes to ``point``."""
         self._armed.add(point)
 
-    def release(self) -> None:
-        """Let everything go on, and hold nothing more."""
-        self._armed.clear()
-        for events in self._held.values():
-            for event in events:
+    def release(self, point: Point | None = None) -> None:
+        """Let everything at ``point``, or at all points, go on, and hold nothing more there."""
+        for at in Point if point is None else (point,):
+            self._armed.discard(at)
+            for event in self._held.get(at, ()):
                 event.set()
 
     async def pass_by(self, point: Point) -> None:

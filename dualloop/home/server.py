@@ -40,7 +40,7 @@ class Intervention(BaseModel):
 
 
 class Hold(BaseModel):
-    """Where to hold the next request."""
+    """Where to hold the next request, or to let go."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -69,8 +69,10 @@ def _answer(status: int) -> Callable[[Request, Exception], Awaitable[Response]]:
 def _bridge(app: FastAPI, house: House) -> None:
     @app.get("/devices/{entity}")
     async def observe(entity: str) -> dict[str, Any]:
+        arrived_at = now_ms()
         reading = await _cut_at_the_end(house.observe(entity))
-        return {"entity": entity, **_shown(reading)}
+        clock = {"arrived_at": rfc3339(arrived_at), "answered_at": rfc3339(now_ms())}
+        return {"entity": entity, **_shown(reading), "clock": clock}
 
     @app.post("/devices/{entity}/act")
     async def act(entity: str, order: Order) -> dict[str, Any]:
@@ -133,8 +135,8 @@ def _holds(app: FastAPI, house: House) -> None:
         return {"entity": entity, "held": await house.gate(entity).when_held(wait)}
 
     @app.post("/devices/{entity}/release")
-    async def release(entity: str) -> dict[str, Any]:
-        house.gate(entity).release()
+    async def release(entity: str, wish: Hold | None = None) -> dict[str, Any]:
+        house.gate(entity).release(wish.at if wish else None)
         return {"entity": entity}
 
 

@@ -22,6 +22,7 @@ from backend_loop.devices.protocol import (
 )
 from shared.clock import now_ms
 from tests.home import Home, running_home
+from tests.waiting import until
 
 LAMP = "light.kitchen"
 ON = Command(entity=LAMP, action="turn_on")
@@ -84,6 +85,16 @@ async def test_a_stale_reading_does_not_verify_whatever_the_clock_of_the_bridge(
     stale = await device.observe(LAMP, deadline=soon())
     assert stale.observed_at < acted_at
     assert judge(before, stale, ON, acted_at=acted_at) is Verdict.UNCONFIRMED
+
+
+async def test_a_reading_whose_answer_took_long_is_as_new_as_the_question(home: Home, device: HttpDevice) -> None:
+    home.hold(LAMP, "observed")
+    looked_at = now_ms()
+    looking = asyncio.create_task(device.observe(LAMP, deadline=soon()))
+    await asyncio.to_thread(home.when_held, LAMP)
+    until(lambda: now_ms() > looked_at + 5)
+    home.release(LAMP)
+    assert (await looking).observed_at >= looked_at
 
 
 @pytest.mark.parametrize(
