@@ -10,8 +10,8 @@ BUILD := hatchling==1.33.0 editables
 ARGS ?=
 
 # A .venv that was moved, or whose Python is gone, is made anew.
-USABLE := $(shell grep -qsF "$(abspath $(VENV))" $(BIN)/activate && $(BIN)/python -m pip --version >/dev/null 2>&1 \
-	&& $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo yes)
+USABLE := $(shell grep -qsF "$(abspath $(VENV))" $(BIN)/activate \
+	&& $(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo yes)
 ifneq ($(USABLE),yes)
 $(shell rm -f $(VENV)/.made $(VENV)/.run $(VENV)/.dev)
 endif

@@ -62,10 +62,16 @@ def up(settings: Settings, *, workers: int = 1, verbose: bool = False) -> int:
         _leave(lambda: _supervise(settings, workers, verbose, terminal, lifeline))
     os.close(lifeline)
     os.close(whole)
+
+    def pass_on(signum: int, _: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(supervisor, signum)
+
     for signum in _heeded():
-        signal.signal(signum, lambda number, _: os.kill(supervisor, number))
+        signal.signal(signum, pass_on)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
     _, status = os.waitpid(supervisor, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)  # one more now would spoil the exit code
     return os.waitstatus_to_exitcode(status)
 
 
@@ -148,6 +154,7 @@ async def _run(plan: Plan, terminal: Terminal, lifeline: int) -> int:
     running.cancel()
     await asyncio.wait([running])
     await supervisor.stop(harsh)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)  # the loop's handlers end with the loop
     if not running.cancelled() and (error := running.exception()) is not None:
         raise error
     terminal.stopped()
