@@ -1,0 +1,146 @@
+"""The ordering core of a socket: what a client is told of a mission, in order, once, whatever is lost on the way.
+
+The log in Redis is the truth, hints spare reading it (P19, P20). A hint may be lost, doubled or late, and a reading may
+be overtaken by hints; so everything goes past one cursor, which only moves to the next ``seq``. What does not fit the
+cursor is a double, which is dropped, or shows a gap, which is read. The result is told after the event of its ``seq``.
+
+Pure: no I/O and no clock. The shell hands in what it heard and read, and sends what it gets back, in that order.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+AHEAD: Final = 100
+"""Hints kept while what lies before them is fetched; of those beyond only the number is remembered."""
+
+EVENT: Final = b"E"
+RESULT: Final = b"R"
+_HEAD: Final = b'{"seq":'
+_NOT_YET: Final = -1
+
+
+class News(NamedTuple):
+    """One thing to tell: an event, or (final) the result; `body` is the JSON object as Redis has it."""
+
+    seq: int
+    body: bytes
+    final: bool = False
+
+
+def seq_of(body: bytes) -> int:
+    """The number that every event and result document begins with.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if not body.startswith(_HEAD):
+        raise ValueError(f"an event begins with {_HEAD!r}, this one with {body[:40]!r}")
+    return int(body[len(_HEAD) : body.index(b",")])
+
+
+class Watch:
+    """One mission as one client sees it.
+
+    Args:
+        after_seq: the client has all events up to this one; None: its ack has not been sent yet (see `ack`).
+
+    Attributes:
+        cursor: number of the last event told; 0 is the ack.
+        done: the result was told, nothing follows.
+    """
+
+    __slots__ = ("_ahead", "_asked", "_doubtful", "_known", "_open", "_result", "cursor", "done")
+
+    def __init__(self, after_seq: int | None) -> None:
+        """With `after_seq`, nothing is told before the first reading: ask for it."""
+        self.cursor = _NOT_YET if after_seq is None else after_seq
+        self.done = False
+        self._open = False
+        self._doubtful = after_seq is not None
+        self._asked = False
+        self._known = 0
+        self._ahead: dict[int, bytes] = {}
+        self._result: News | None = None
+
+    def ack(self) -> list[News]:
+        """The ack has been sent: what was heard meanwhile follows it."""
+        self.cursor, self._open = 0, True
+        return self._told()
+
+    def hear(self, lines: Iterable[bytes]) -> list[News]:
+        """Take the lines of a hint; one that cannot be read counts as lost."""
+        for line in lines:
+            body = line[1:]
+            try:
+                seq = seq_of(body)
+            except ValueError:
+                self._doubtful = True
+                continue
+            self._known = max(self._known, seq)
+            if line.startswith(RESULT):
+                self._result = News(seq, body, final=True)
+            elif line.startswith(EVENT):
+                self._keep(seq, body)
+        return self._told()
+
+    def doubt(self) -> None:
+        """Hints may have been lost: the log has to be read again."""
+        self._doubtful = True
+
+    def ask(self) -> int | None:
+        """The seq after which the log is to be read now, or None.
+
+        Answered once: the next one comes after `read` or `unread`. All that was heard so far is in the log that is
+        read from here on, so it is forgotten: if Redis lost the end of a log, its memory does not live on here.
+        """
+        if self.done or self._asked or self.cursor == _NOT_YET or not (self._doubtful or self._known > self.cursor):
+            return None
+        self._asked, self._doubtful, self._known = True, False, 0
+        self._ahead.clear()
+        self._result = None
+        return self.cursor
+
+    def read(self, events: Iterable[bytes], result: bytes | None, *, whole: bool) -> list[News]:
+        """Take a reading, made in one step after `ask`.
+
+        Args:
+            events: the log after the seq that was asked for.
+            result: the result document, if there is one.
+            whole: the log had no more than these.
+        """
+        self._asked, self._open = False, True
+        told: list[News] = []
+        for body in events:
+            self._keep(seq_of(body), body)
+            told += self._told()
+        if not whole:
+            self._doubtful = True
+        elif result is not None and not self.done:
+            # the log has no more: nothing that is still to come may hold the result back
+            told.append(self._end(News(seq_of(result), result, final=True)))
+        return told
+
+    def unread(self) -> None:
+        """What was asked for could not be read: ask again."""
+        self._asked, self._doubtful = False, True
+
+    def _keep(self, seq: int, body: bytes) -> None:
+        following = self.cursor + 1
+        if seq == following or (seq > following and len(self._ahead) < AHEAD):
+            self._ahead[seq] = body
+
+    def _told(self) -> list[News]:
+        if not self._open or self.done:
+            return []
+        told = []
+        while (body := self._ahead.pop(self.cursor + 1, None)) is not None:
+            self.cursor += 1
+            told.append(News(self.cursor, body))
+        if self._result is not None and self._result.seq <= self.cursor:
+            told.append(self._end(self._result))
+        return told
+
+    def _end(self, result: News) -> News:
+        self.done = True
+        self._ahead.clear()
+        return result
