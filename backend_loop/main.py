@@ -10,7 +10,7 @@ from backend_loop import registry
 from backend_loop.devices.http import HttpDevice, http_client
 from backend_loop.mission import DefinitionError
 from backend_loop.worker import LoopWorker, port_file
-from shared import health, logs, telemetry
+from shared import garbage, health, logs, telemetry
 from shared.fleet import FleetMismatchError
 from shared.settings import Settings
 
@@ -37,6 +37,7 @@ def run(settings: Settings) -> None:
     serving = loop.create_task(
         health.serve(worker.checks, settings.host, settings.health_port, port_file(settings, worker.instance))
     )
+    garbage.settle()
     try:
         worker.run()
     except FleetMismatchError as error:
