@@ -104,17 +104,22 @@ local function park(id, m, kind)
   call('SADD', P .. 'parked_types', kind)
 end
 local function take(priority, pool, most)
-  local ring, turn = P .. 'ring:' .. priority .. ':' .. pool, now
+  local ring, turn, share, left = P .. 'ring:' .. priority .. ':' .. pool, now, 0, 0
   while #taken < most and looked < LOOKED_AT do
     local tenant = call('ZRANGE', ring, 0, 0)[1]
     if not tenant then return end
-    local share = math.ceil((most - #taken) / call('ZCARD', ring))
-    local ids = call('ZPOPMIN', P .. 'lane:' .. priority .. ':' .. pool .. ':' .. tenant, share)
-    if #ids < 2 * share then call('ZREM', ring, tenant)
+    if left == 0 then
+      left = call('ZCARD', ring)
+      share = math.ceil((most - #taken) / left)
+    end
+    local wanted = math.min(share, most - #taken)
+    local ids = call('ZPOPMIN', P .. 'lane:' .. priority .. ':' .. pool .. ':' .. tenant, wanted)
+    if #ids < 2 * wanted then call('ZREM', ring, tenant)
     else
       turn = turn + 1
       call('ZADD', ring, turn, tenant)
     end
+    left = left - 1
     for i = 1, #ids, 2 do
       local id = ids[i]
       local m = call('HMGET', record(id), unpack(FIELDS))
