@@ -25,9 +25,12 @@ def main(dualloop: str) -> None:
                 print(line, end="")
                 if line.startswith("Ready"):
                     break
-            url = f"http://127.0.0.1:{port}/v1/commands"
-            answer = httpx.post(url, json=COMMAND, headers={"prefer": "wait=20"}, timeout=30, trust_env=False)
-            print(answer.status_code, answer.text)
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as client:
+                ack = client.post("/v1/commands", json=COMMAND)
+                print(ack.status_code, ack.text)
+                assert ack.status_code == 202, "not accepted"
+                answer = client.get(ack.json()["links"]["result"], params={"wait": 20})
+                print(answer.status_code, answer.text)
             assert answer.status_code == 200, "no result within 20 s"
             assert answer.json()["status"] == "SUCCEEDED"
         finally:

@@ -11,7 +11,7 @@ import typer
 from dualloop.parts import Plan
 from shared.logs import redact
 
-EXAMPLE = '{"text": "turn on the living room light", "locale": "en"}'
+EXAMPLE = '{"type": "device.control", "payload": {"entity": "light.living_room", "action": "turn_on"}}'
 
 
 class Terminal:
@@ -32,9 +32,10 @@ class Terminal:
         """Where it is, what to try, how to stop."""
         url, settings = plan.url, plan.settings
         server = f"{plan.held.program}, " if plan.held else ""
-        example = f"curl {url}/v1/commands -H 'content-type: application/json' -H 'prefer: wait=10' \\\n"
+        example = f"curl {url}/v1/commands -H 'content-type: application/json' \\\n{'':14}-d {shlex.quote(EXAMPLE)}"
         rows = {
-            "Try": f"{example}{'':14}-d {shlex.quote(EXAMPLE)}",
+            "Try": example,
+            "Result": f"curl '{url}/v1/results/CORRELATION_ID?wait=10'",
             "Home": str(settings.home_url),
             "Redis": f"{server}{redact(str(settings.redis_url))}",
             "Logs": "this terminal" if plan.verbose else f"{settings.state_dir / 'logs'}",
