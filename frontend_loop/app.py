@@ -22,7 +22,7 @@ from frontend_loop.inspection import Inspection
 from frontend_loop.listing import Listing
 from frontend_loop.operator import operator_router
 from frontend_loop.results import Results
-from shared import health, logs, telemetry
+from shared import garbage, health, logs, telemetry
 from shared.catalogue import Catalogue
 from shared.errors import RedisAwayError
 from shared.fleet import Fleet, FleetMismatchError
@@ -35,6 +35,14 @@ log = logs.get(__name__)
 
 CATALOGUE_S: Final = 1.0
 JOIN_S: Final = 2.0
+SERVER: Final[dict[str, Any]] = {
+    "loop": "uvloop",
+    "http": "httptools",
+    "ws": "websockets-sansio",
+    "log_config": None,
+    "access_log": False,
+}
+"""How uvicorn serves; what it is measured against is served likewise."""
 
 
 class Foreground:
@@ -70,7 +78,7 @@ class Foreground:
         settings = self.settings
         await self.link.open()
         with contextlib.suppress(TimeoutError, RedisAwayError):
-            # without Redis the front answers 503 and joins later; with it a wrong configuration ends the process here
+            # without Redis the front answers 503, and joins later
             async with asyncio.timeout(JOIN_S):
                 await self.link.up()
                 await self.fleet.join(self.link)
@@ -130,10 +138,25 @@ class ShortCut:
         await self._app(scope, receive, send)
 
 
+async def _try_join(settings: Settings, redis_url: str) -> None:
+    """Find out before serving whether this process belongs to its fleet; without Redis that has to wait."""
+    link = Link(redis_url, timeout_s=settings.redis_timeout_s)
+    with contextlib.suppress(RedisAwayError):
+        await link.open(wait_s=JOIN_S)
+        await Fleet(settings.shards).join(link)
+    await link.close()
+
+
 def build(settings: Settings, redis_url: str) -> ASGIApp:
     """The ASGI application of a foreground."""
     foreground = Foreground(settings, redis_url)
-    app = FastAPI(title="Dual Loop", version="1", lifespan=foreground.open, redoc_url=None)
+    app = FastAPI(
+        title="Dual Loop",
+        version="1",
+        lifespan=foreground.open,
+        redoc_url=None,
+        telemetry={"exclude": health.is_probe, "operation_spans": False},
+    )
     foreground.mount(app)
     return HostCheck(ShortCut(app, foreground.commands), settings.allowed_hosts)
 
@@ -151,18 +174,17 @@ def run(settings: Settings) -> None:
     options: dict[str, Any] = {
         "host": settings.host,
         "port": settings.port,
-        "loop": "uvloop",
-        "http": "httptools",
-        "ws": "websockets-sansio",
-        "log_config": None,
-        "access_log": False,
+        **SERVER,
         "timeout_graceful_shutdown": round(settings.drain_s),
     }
     # uvicorn drains, then raises the signal again: what was asked for is no failure
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     try:
-        uvicorn.run(build(settings, settings.redis_url), **options)
+        asyncio.run(_try_join(settings, settings.redis_url))
+        app = build(settings, settings.redis_url)
+        garbage.settle()
+        uvicorn.run(app, **options)
     except FleetMismatchError as error:
         raise SystemExit(str(error)) from None
     finally:

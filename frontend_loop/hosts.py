@@ -5,9 +5,7 @@ from collections.abc import Iterable
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shared.errors import Problem
-
-PROBES = frozenset({"/livez", "/readyz", "/startupz"})
-"""Asked by address, and tell nothing that a page could use."""
+from shared.health import is_probe
 
 
 class HostCheck:
@@ -20,7 +18,8 @@ class HostCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let through, or answer 421."""
-        if scope["type"] in {"http", "websocket"} and b"*" not in self._allowed and scope["path"] not in PROBES:
+        # probes are asked by address, and tell nothing that a page could use
+        if scope["type"] in {"http", "websocket"} and b"*" not in self._allowed and not is_probe(scope):
             host = next((value for name, value in scope["headers"] if name == b"host"), b"")
             if bare(host) not in self._allowed:
                 await _refuse(scope, receive, send, host.decode("latin-1"))

@@ -43,9 +43,11 @@ class Fleet:
             FleetMismatchError: the fleet has another number of shards.
             RedisAwayError: Redis cannot be asked now.
         """
-        await link.call("HSETNX", keys.FLEET, "shards", self.shards)
-        await link.call("HSETNX", keys.FLEET, "mac_key", os.urandom(32))
         recorded, mac_key = await link.call("HMGET", keys.FLEET, "shards", "mac_key")
+        if recorded is None or mac_key is None:  # asked first: a full Redis refuses even a write that changes nothing
+            await link.call("HSETNX", keys.FLEET, "shards", self.shards)
+            await link.call("HSETNX", keys.FLEET, "mac_key", os.urandom(32))
+            recorded, mac_key = await link.call("HMGET", keys.FLEET, "shards", "mac_key")
         if int(recorded) != self.shards:
             raise FleetMismatchError(
                 f"this fleet was started with {int(recorded)} shards, this process wants {self.shards}: "

@@ -169,7 +169,7 @@ end
 -- Last thing in every script that moved something: sums and hints that no later item reads (P4).
 local function settle()
   for key, by in pairs(counts) do
-    if by ~= 0 then call('HINCRBY', P .. 'counts', key, by) end
+    if by ~= 0 and call('HINCRBY', P .. 'counts', key, by) == 0 then call('HDEL', P .. 'counts', key) end
   end
   for pool in pairs(woken) do call('PUBLISH', P .. 'wake:' .. pool, '') end
 end

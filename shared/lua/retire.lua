@@ -16,8 +16,5 @@ for _, id in ipairs(due) do
   end
 end
 settle()
-for key, n in pairs(counts) do
-  if n ~= 0 and call('HGET', P .. 'counts', key) == '0' then call('HDEL', P .. 'counts', key) end
-end
 local next_due = call('ZRANGE', P .. 'retire', 0, 0, 'WITHSCORES')[2]
 return {removed, next_due and math.max(0, next_due - now) or -1}

@@ -1,6 +1,7 @@
 """What most tests need: done at once, five committed states, slow, failing, waiting, acting."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -158,3 +159,22 @@ class Patient(Mission):
     @state("ANSWERING")
     async def answer(self, tools: Toolbox["Patient.Payload", "Patient.Context"]) -> Outcome:
         return Go("done", result={"received": tools.received})
+
+
+class Block(Mission):
+    """Blocks the event loop, as no handler should."""
+
+    type = "test.block"
+    table = steps("BLOCKING")
+
+    class Payload(BaseModel):
+        """How long."""
+
+        seconds: float
+
+    @state("BLOCKING", timeout_s=600)
+    async def block(self, tools: Toolbox["Block.Payload", Any]) -> Outcome:
+        tally(tools, "begin")
+        time.sleep(tools.payload.seconds)  # noqa: ASYNC251  this is the fault that is shown
+        tally(tools, "end")
+        return Go("done")

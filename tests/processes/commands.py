@@ -1,10 +1,13 @@
 """A client of one foreground, for tests that kill things: plain HTTP, no retries of its own."""
 
-from typing import Any
+from typing import Any, cast
 
 import httpx
+import redis
 
-from tests.stories.stack import Part
+from shared import keys
+from tests.stories.stack import Part, Stack
+from tests.waiting import eventually
 
 
 class Front:
@@ -25,6 +28,18 @@ class Front:
         assert answer.status_code in {200, 202}, answer.text
         return dict(answer.json())
 
+    async def end(self, correlation_id: str) -> dict[str, Any]:
+        """The final document, asked for again as long as the front says 503."""
+
+        async def asked() -> httpx.Response | None:
+            answer = await self.client.get(f"/v1/results/{correlation_id}", params={"wait": 5})
+            assert answer.status_code in {200, 202, 503}, answer.text
+            return answer if answer.status_code == 200 else None
+
+        answer = await eventually(asked, within=60, what=f"{correlation_id} ends")
+        assert answer is not None
+        return dict(answer.json())
+
     async def cancel(self, correlation_id: str) -> httpx.Response:
         """Ask for an end."""
         return await self.client.post(f"/v1/commands/{correlation_id}/cancel")
@@ -33,3 +48,20 @@ class Front:
         """Status and state as of now."""
         document = await self.result(correlation_id, wait=0)
         return document["status"], document["state"]
+
+
+async def acting(front: Front, correlation_id: str) -> bool:
+    """Whether a test.slow is in the middle of its act."""
+    return await front.state(correlation_id) == ("RUNNING", "ACTING")
+
+
+def events(stack: Stack, task_id: str) -> list[bytes]:
+    """The mission's log."""
+    with redis.Redis.from_url(stack.redis_url) as client:
+        return cast("list[bytes]", client.lrange(keys.log(0, task_id), 0, -1))
+
+
+def tally(stack: Stack) -> list[list[str]]:
+    """What handlers did, in order: word, task, state, attempt, fence."""
+    file = stack.folder / "tally"
+    return [line.split() for line in file.read_text().splitlines()] if file.exists() else []

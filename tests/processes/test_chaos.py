@@ -7,8 +7,6 @@ import asyncio
 import json
 import os
 import random
-import signal
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any, cast
@@ -18,8 +16,9 @@ import pytest
 import redis
 
 from shared import keys
-from tests.conftest import RedisServer, StartRedis
+from tests.conftest import StartRedis
 from tests.processes.commands import Front
+from tests.processes.restartable import Restartable
 from tests.stories.stack import Stack, running
 
 LEASE_S = "1.2"
@@ -37,7 +36,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
 class Killer:
     """Kills one part after another, and starts it again, until told to stop."""
 
-    def __init__(self, stack: Stack, server: "Restartable", dice: random.Random) -> None:
+    def __init__(self, stack: Stack, server: Restartable, dice: random.Random) -> None:
         self.stack, self.server, self.dice = stack, server, dice
         self.kills: Counter[str] = Counter()
         self.stopping = asyncio.Event()
@@ -81,27 +80,6 @@ async def _pass(seconds: float) -> None:
             await asyncio.Event().wait()
     except TimeoutError:
         pass
-
-
-class Restartable:
-    """A server on its own folder with AOF, to be killed -9 and started again on its data."""
-
-    def __init__(self, server: RedisServer) -> None:
-        self.url, self._process = server.url, server.process
-        self._argv = cast("list[str]", server.process.args)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def start(self) -> None:
-        self._process = subprocess.Popen(self._argv, stdout=subprocess.DEVNULL)
-
-    def freeze(self) -> None:
-        self._process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        self._process.send_signal(signal.SIGCONT)
 
 
 async def _submit(front: Front, dice: random.Random, count: int) -> tuple[list[str], int]:
@@ -155,7 +133,7 @@ async def test_promise_1_nothing_accepted_is_lost_and_nothing_is_recorded_twice(
                 await killing
             ends = Counter[str]()
             for one in ids:
-                document = await front.result(one, wait=30)
+                document = await front.end(one)
                 assert document["status"] in {"SUCCEEDED", "FAILED", "CANCELLED"}, document
                 ends[f"{document['type']} {document['status']}"] += 1
                 _check_log(server.url, one, document)

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from shared import keys
-from tests.processes.commands import Front
+from tests.processes.commands import Front, acting, events, tally
 from tests.stories.stack import Stack, running
 from tests.waiting import eventually
 
@@ -37,17 +37,12 @@ async def front(stack: Stack) -> AsyncIterator[Front]:
     await front.client.aclose()
 
 
-def lines(stack: Stack) -> list[list[str]]:
-    """What handlers did: word, task, state, attempt, fence."""
-    return [line.split() for line in (stack.folder / "tally").read_text().splitlines()]
-
-
 async def test_b01_b02_kill_9_in_a_state_is_taken_over_within_two_leases_and_ends_once(
     stack: Stack, front: Front
 ) -> None:
     ids = [await front.send("test.slow", payload={"seconds": 0.8}) for _ in range(10)]
     for one in ids:
-        await eventually(partial(_acting, front, one))
+        await eventually(partial(acting, front, one))
     stack.workers[0].kill()
     began = time.monotonic()
     with redis.Redis.from_url(stack.redis_url) as client:
@@ -59,21 +54,11 @@ async def test_b01_b02_kill_9_in_a_state_is_taken_over_within_two_leases_and_end
         document = await front.result(one)
         assert (document["status"], document["run"]) == ("SUCCEEDED", 1)
     assert time.monotonic() - began < 2 * LEASE_S + 2 * 0.8 + 1.5  # two leases, then the state runs again
-    ends = [line[1] for line in lines(stack) if line[0] == "run"]
+    ends = [line[1] for line in tally(stack) if line[0] == "run"]
     assert sorted(ends) == sorted(ids)  # the state behind the lost one ran once each
     for one in ids:
         log = events(stack, one)
         assert [f'"seq":{n},'.encode() in line for n, line in enumerate(log, 1)] == [True] * len(log)
-
-
-def events(stack: Stack, task_id: str) -> list[bytes]:
-    """The mission's log."""
-    with redis.Redis.from_url(stack.redis_url) as client:
-        return cast("list[bytes]", client.lrange(keys.log(0, task_id), 0, -1))
-
-
-async def _acting(front: Front, correlation_id: str) -> bool:
-    return await front.state(correlation_id) == ("RUNNING", "ACTING")
 
 
 def _lapsed(client: "redis.Redis") -> bool:
@@ -84,13 +69,13 @@ def _lapsed(client: "redis.Redis") -> bool:
 async def test_b16_b20_a_long_handler_of_a_living_worker_is_never_taken_over(stack: Stack, front: Front) -> None:
     one = await front.send("test.slow", payload={"seconds": 3 * LEASE_S})
     assert (await front.result(one))["status"] == "SUCCEEDED"
-    assert [line[0] for line in lines(stack) if line[1] == one] == ["begin", "end", "run"]
+    assert [line[0] for line in tally(stack) if line[1] == one] == ["begin", "end", "run"]
 
 
 async def test_b17_a_worker_that_thaws_after_its_takeover_records_nothing(stack: Stack, front: Front) -> None:
     ids = [await front.send("test.slow", payload={"seconds": 0.5}) for _ in range(6)]
     for one in ids:
-        await eventually(partial(_acting, front, one))
+        await eventually(partial(acting, front, one))
     for worker in stack.workers:
         worker.freeze()
     spare = stack.worker()
@@ -109,12 +94,12 @@ async def test_b17_a_worker_that_thaws_after_its_takeover_records_nothing(stack:
 
 async def test_p8_a_takeover_counts_a_death_and_no_attempt(stack: Stack, front: Front) -> None:
     one = await front.send("test.slow", payload={"seconds": 1.0})
-    await eventually(lambda: _acting(front, one))
+    await eventually(partial(acting, front, one))
     for worker in stack.workers:
         worker.kill()
     await stack.workers[0].restart()
     assert (await front.result(one))["status"] == "SUCCEEDED"
-    begun = [line for line in lines(stack) if line[0] == "begin" and line[1] == one]
+    begun = [line for line in tally(stack) if line[0] == "begin" and line[1] == one]
     assert [line[3] for line in begun] == ["1", "1"]
     assert int(begun[0][4]) < int(begun[1][4])  # the fence rose
     assert b'"event":"reclaimed","deaths":1' in b"\n".join(events(stack, one))

@@ -1,0 +1,85 @@
+"""B28: a stop drains. It claims no more, finishes or hands on, gives leases back, and exits 0."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.processes.commands import Front, acting, events, tally
+from tests.stories.stack import Stack, running
+from tests.waiting import eventually
+
+
+@pytest.fixture
+async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
+    async with running(redis_url, tmp_path, DUALLOOP_DRAIN_S="4", DUALLOOP_TEST_TALLY=str(tmp_path / "tally")) as stack:
+        yield stack
+
+
+@pytest.fixture
+async def front(stack: Stack) -> AsyncIterator[Front]:
+    front = Front(stack.foregrounds[0])
+    yield front
+    await front.client.aclose()
+
+
+async def test_what_can_finish_its_state_does_and_the_next_state_is_another_worker_s(
+    stack: Stack, front: Front
+) -> None:
+    one = await front.send("test.slow", payload={"seconds": 1})
+    await eventually(partial(acting, front, one))
+    assert await stack.workers[0].stop() == 0
+    assert await front.state(one) == ("WAITING", "CHECKING")
+    assert (await front.result(one, wait=0))["waiting_for"] == "worker"
+    await stack.workers[0].start()
+    assert (await front.result(one))["status"] == "SUCCEEDED"
+    assert [line[0] for line in tally(stack)] == ["begin", "end", "run"]
+    assert b"reclaimed" not in b"".join(events(stack, one))
+
+
+async def test_what_cannot_finish_in_time_is_handed_back_and_no_death_is_counted(stack: Stack, front: Front) -> None:
+    one = await front.send("test.slow", payload={"seconds": 60})
+    await eventually(partial(acting, front, one))
+    spare = stack.worker()
+    await stack.start([spare])
+    assert await stack.workers[0].stop(within=10) == 0
+    await eventually(lambda: [line[0] for line in tally(stack)] == ["begin", "begin"], within=5)
+    assert b"reclaimed" not in b"".join(events(stack, one))
+    assert (await front.cancel(one)).status_code == 202
+    assert (await front.result(one))["status"] == "CANCELLED"
+
+
+async def test_nothing_is_claimed_any_more_and_readiness_says_so(stack: Stack, front: Front) -> None:
+    one = await front.send("test.slow", payload={"seconds": 2})
+    await eventually(partial(acting, front, one))
+    worker = stack.workers[0]
+    worker.running.terminate()
+    await eventually(lambda: "drain" in worker.tail(10**6))
+    late = await front.send("test.noop")
+    answer = await front.client.get(f"{worker.url}/readyz")
+    assert (answer.status_code, "draining" in answer.text) == (503, True)
+    await eventually(lambda: worker.running.poll() is not None)
+    assert worker.running.returncode == 0
+    assert await front.state(late) == ("PENDING", "WORKING")
+
+
+async def test_a_second_signal_means_now(stack: Stack, front: Front) -> None:
+    one = await front.send("test.slow", payload={"seconds": 60})
+    await eventually(partial(acting, front, one))
+    worker = stack.workers[0]
+    worker.running.terminate()
+    await eventually(lambda: "drain" in worker.tail(10**6))
+    worker.running.terminate()
+    await eventually(lambda: worker.running.poll() is not None, within=3)  # not the 4 s of the drain
+    assert worker.running.returncode == 0
+    assert await front.state(one) == ("PENDING", "ACTING")
+
+
+async def test_the_front_finishes_what_it_has_begun_to_answer(stack: Stack, front: Front) -> None:
+    await stack.workers[0].stop()
+    one = await front.send("test.noop")
+    assert await stack.foregrounds[0].stop() == 0
+    await stack.foregrounds[0].start()
+    await stack.workers[0].start()
+    assert (await front.result(one))["status"] == "SUCCEEDED"

@@ -1,0 +1,158 @@
+"""Redis goes and comes back: no false 202, nothing lost, and everything resumes by itself (B03, B04, B05, B59)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conftest import StartRedis
+from tests.processes.commands import Front, acting, tally
+from tests.processes.restartable import Restartable
+from tests.stories.stack import Part, Stack, running
+from tests.waiting import eventually
+
+
+@pytest.fixture
+async def server(start_redis: StartRedis) -> AsyncIterator[Restartable]:
+    server = Restartable(start_redis("--appendonly", "yes", "--appendfsync", "everysec"))
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+async def stack(server: Restartable, tmp_path: Path) -> AsyncIterator[Stack]:
+    async with running(
+        server.url,
+        tmp_path,
+        DUALLOOP_LEASE_S="3",
+        DUALLOOP_REDIS_TIMEOUT_S="0.5",
+        DUALLOOP_TEST_TALLY=str(tmp_path / "tally"),
+    ) as stack:
+        yield stack
+
+
+@pytest.fixture
+async def front(stack: Stack) -> AsyncIterator[Front]:
+    front = Front(stack.foregrounds[0])
+    yield front
+    await front.client.aclose()
+
+
+async def _post(front: Front) -> httpx.Response:
+    return await front.client.post("/v1/commands", json={"type": "test.noop"})
+
+
+async def _status(front: Front, path: str) -> int:
+    return (await front.client.get(path)).status_code
+
+
+async def test_b03_no_false_202_and_all_resumes_by_itself(server: Restartable, stack: Stack, front: Front) -> None:
+    slow = await front.send("test.slow", payload={"seconds": 1.0})
+    await eventually(partial(acting, front, slow))
+    server.kill()
+    answer = await _post(front)
+    assert (answer.status_code, answer.json()["code"], answer.json()["retryable"]) == (503, "redis_unavailable", True)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert int(answer.headers["retry-after"]) >= 1
+    assert await _status(front, f"/v1/results/{slow}") == 503
+    assert (await front.cancel(slow)).status_code == 503
+    assert (await _status(front, "/livez"), await _status(front, "/readyz")) == (200, 503)
+    # the handler goes on meanwhile; its outcome is kept until Redis takes it
+    await eventually(lambda: [line[0] for line in tally(stack)] == ["begin", "end"])
+    server.start()
+    assert (await front.end(slow))["status"] == "SUCCEEDED"
+    assert [line[0] for line in tally(stack)] == ["begin", "end", "run"]
+    assert (await front.result(await front.send("test.noop")))["status"] == "SUCCEEDED"
+    await eventually(lambda: _is(front, "/readyz", 200))
+
+
+async def _is(front: Front, path: str, status: int) -> bool:
+    return await _status(front, path) == status
+
+
+async def test_a_frozen_redis_costs_a_503_within_the_time_out_and_no_takeover(
+    server: Restartable, stack: Stack, front: Front
+) -> None:
+    slow = await front.send("test.slow", payload={"seconds": 5})
+    await eventually(partial(acting, front, slow))
+    server.freeze()
+    async with asyncio.timeout(5):
+        assert (await _post(front)).status_code == 503
+    await eventually(lambda: _is(front, "/readyz", 503))
+    server.thaw()
+    assert (await front.end(slow))["status"] == "SUCCEEDED"
+    # the doubtful command may have been taken: it is not in this list
+    assert [line[0] for line in tally(stack) if line[1] == slow] == ["begin", "end", "run"]
+
+
+async def test_both_loops_start_without_redis_and_join_when_it_comes(start_redis: StartRedis, tmp_path: Path) -> None:
+    server = Restartable(start_redis())
+    server.kill()
+    stack = Stack(server.url, tmp_path, {"DUALLOOP_REDIS_TIMEOUT_S": "0.5"})
+    try:
+        foreground, worker = stack.foreground(), stack.worker()
+        foreground.spawn()
+        worker.spawn()
+        front = Front(foreground)
+        await eventually(lambda: _alive(front), within=30)
+        assert await _status(front, "/readyz") == 503
+        assert (await _post(front)).status_code == 503
+        server.start()
+        await foreground.ready()
+        await worker.ready()
+        await eventually(lambda: _accepts(front))
+        assert (await front.result(await front.send("test.noop")))["status"] == "SUCCEEDED"
+        await front.client.aclose()
+    finally:
+        stack.end()
+        server.kill()
+
+
+def _ended(part: Part) -> bool:
+    return part.running.poll() is not None
+
+
+async def _alive(front: Front) -> bool:
+    try:
+        return await _is(front, "/livez", 200)
+    except httpx.HTTPError:
+        return False
+
+
+async def _accepts(front: Front) -> bool:
+    return (await _post(front)).status_code == 202
+
+
+async def test_b59_a_full_redis_refuses_new_commands_and_finishes_the_old_ones(
+    server: Restartable, stack: Stack, front: Front
+) -> None:
+    await stack.workers[0].stop()
+    ids = [await front.send("test.five") for _ in range(20)]
+    with server.client() as client:
+        client.config_set("maxmemory", int(client.info("memory")["used_memory"]) - 1000)
+    answer = await _post(front)
+    assert (answer.status_code, "OOM" in answer.json()["detail"]) == (503, True)
+    await stack.workers[0].start()
+    for one in ids:
+        assert (await front.end(one))["status"] == "SUCCEEDED"
+    with server.client() as client:
+        client.config_set("maxmemory", 0)
+    assert (await _post(front)).status_code == 202
+
+
+async def test_a_redis_that_evicts_is_not_ready(server: Restartable, front: Front) -> None:
+    with server.client() as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+    answer = await front.client.get("/readyz")
+    assert (answer.status_code, "noeviction" in answer.text) == (503, True)
+
+
+async def test_a_fleet_of_another_size_is_refused_with_a_sentence(stack: Stack) -> None:
+    for part in (stack.foreground(DUALLOOP_SHARDS="4"), stack.worker(DUALLOOP_SHARDS="4")):
+        part.spawn()
+        await eventually(partial(_ended, part), within=30)
+        assert part.running.returncode == 1
+        assert "set DUALLOOP_SHARDS=1" in part.tail()

@@ -1,0 +1,167 @@
+"""What arq's worker keeps, and what ours adds: user functions, cron, hooks, burst; blocked and dead event loops."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import redis
+from arq.connections import RedisSettings, create_pool
+
+from tests.processes.commands import Front, tally
+from tests.stories.stack import Part, Stack, running
+from tests.waiting import eventually
+
+LEASE_S = 2.0
+
+
+@pytest.fixture
+async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
+    async with running(
+        redis_url,
+        tmp_path,
+        DUALLOOP_LEASE_S=str(LEASE_S),
+        DUALLOOP_TEST_TALLY=str(tmp_path / "tally"),
+        DUALLOOP_TEST_CRON=str(tmp_path / "cron"),
+    ) as stack:
+        yield stack
+
+
+@pytest.fixture
+async def front(stack: Stack) -> AsyncIterator[Front]:
+    front = Front(stack.foregrounds[0])
+    yield front
+    await front.client.aclose()
+
+
+def _arq_worker(stack: Stack, **env: str) -> "subprocess.Popen[bytes]":
+    part = stack.worker()
+    stack.workers.remove(part)
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.missions.arq_worker"],
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "."} | part.env | {"DUALLOOP_HEALTH_PORT": str(part.port)} | env,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+async def test_arq_s_own_functions_cron_and_hooks_run_beside_missions(stack: Stack, front: Front) -> None:
+    await stack.workers[0].stop()
+    process = _arq_worker(stack)
+    try:
+        pool = await create_pool(RedisSettings.from_dsn(stack.redis_url))
+        job = await pool.enqueue_job("greet", "you")
+        assert job is not None
+        assert await job.result(timeout=30, poll_delay=0.05) == "hello you"
+        assert (await front.result(await front.send("test.five")))["status"] == "SUCCEEDED"
+        await eventually((stack.folder / "cron").exists)
+        await pool.aclose()
+    finally:
+        process.terminate()
+        process.wait(30)
+    assert process.returncode == 0
+    assert (stack.folder / "cron.closed").read_text() == "True"
+    with redis.Redis.from_url(stack.redis_url) as client:
+        assert client.keys("arq:health*") == []  # B13: its own health key, and it took it along
+
+
+async def test_burst_does_what_is_there_and_ends(stack: Stack, front: Front) -> None:
+    await stack.workers[0].stop()
+    ids = [await front.send("test.five") for _ in range(30)]
+    process = _arq_worker(stack, DUALLOOP_TEST_BURST="1")
+    await eventually(lambda: process.poll() is not None, within=30)
+    assert process.returncode == 0
+    assert {(await front.state(one))[0] for one in ids} == {"SUCCEEDED"}
+
+
+async def test_b17_a_blocked_event_loop_keeps_its_lease_for_a_while(stack: Stack, front: Front) -> None:
+    spare = stack.worker()
+    await stack.start([spare])
+    one = await front.send("test.block", payload={"seconds": 0.95 * LEASE_S})
+    assert (await front.result(one))["status"] == "SUCCEEDED"
+    assert [line[0] for line in tally(stack)] == ["begin", "end"]
+
+
+async def test_a_dead_event_loop_ends_its_process_and_another_worker_goes_on(stack: Stack, front: Front) -> None:
+    worker = stack.workers[0]
+    one = await front.send("test.block", payload={"seconds": 3.5 * LEASE_S})
+    await eventually(partial(_ended, worker), within=4 * LEASE_S)
+    assert worker.running.returncode == 70
+    assert "event loop dead" in worker.tail(10**6)
+    assert (await front.state(one))[0] in {"RUNNING", "PENDING"}  # not lost: whoever comes takes it over
+    await front.cancel(one)
+    await worker.start()
+    assert (await front.result(one))["status"] == "CANCELLED"
+
+
+def _ended(part: Part) -> bool:
+    return part.running.poll() is not None
+
+
+@pytest.mark.usefixtures("stack")
+async def test_a_handler_that_fails_is_tried_again_and_then_says_why(front: Front) -> None:
+    expected = {
+        ("retry", 2): ("SUCCEEDED", None),
+        ("raise", 2): ("SUCCEEDED", None),
+        ("timeout", 1): ("SUCCEEDED", None),
+        ("retry", 9): ("FAILED", "retries_exhausted"),
+        ("raise", 9): ("FAILED", "retries_exhausted"),
+        ("timeout", 9): ("FAILED", "timeout"),
+        ("permanent", 1): ("FAILED", "permanent"),
+        ("garbage", 1): ("FAILED", "permanent"),
+    }
+    ends = {}
+    for how, failures in expected:
+        document = await front.result(await front.send("test.flaky", payload={"failures": failures, "how": how}))
+        ends[how, failures] = (document["status"], (document["error"] or {}).get("code"))
+    assert ends == expected
+
+
+async def test_a_deadline_cuts_a_running_handler_and_ends_what_never_began(stack: Stack, front: Front) -> None:
+    running_one = await front.send("test.slow", payload={"seconds": 60}, deadline_s=1)
+    document = await front.result(running_one)
+    assert (document["status"], document["error"]["code"]) == ("FAILED", "deadline")
+    await stack.workers[0].stop()
+    spare = stack.worker(DUALLOOP_POOLS="other")
+    await stack.start([spare])
+    never = await front.send("test.noop", deadline_s=0.5)
+    document = await front.result(never)
+    assert (document["status"], document["reason"], document["started_at"]) == ("CANCELLED", "expired", None)
+
+
+@pytest.mark.usefixtures("stack")
+async def test_b24_a_cancel_is_durable_wherever_the_mission_stands(front: Front) -> None:
+    acting = await front.send("test.slow", payload={"seconds": 60, "entity": "lamp"})
+    waits = await front.send("test.slow", payload={"seconds": 60, "entity": "lamp"})
+    sleeps = await front.send("test.patient", payload={"sleep_s": 600})
+    await eventually(lambda: _is(front, acting, "RUNNING"))
+    await eventually(lambda: _is(front, sleeps, "WAITING"))
+    assert (await front.result(waits, wait=0))["waiting_for"] == "target"
+    for one in (waits, sleeps, acting):
+        answer = await front.cancel(one)
+        assert answer.status_code == 202
+        document = await front.result(one, wait=5)
+        assert (document["status"], document["reason"]) == ("CANCELLED", "requested")
+        assert (await front.cancel(one)).json()["status"] == "CANCELLED"  # idempotent
+    done = await front.send("test.noop")
+    await front.result(done)
+    answer = await front.cancel(done)
+    assert (answer.status_code, answer.json()["code"]) == (409, "ended")
+
+
+async def _is(front: Front, correlation_id: str, status: str) -> bool:
+    return (await front.state(correlation_id))[0] == status
+
+
+async def test_retention_ends_with_410_and_leaves_nothing(redis_url: str, tmp_path: Path) -> None:
+    async with running(redis_url, tmp_path, DUALLOOP_RETENTION_S="1") as stack:
+        front = Front(stack.foregrounds[0])
+        one = await front.send("test.five")
+        assert (await front.result(one))["status"] == "SUCCEEDED"
+        with redis.Redis.from_url(redis_url) as client:
+            await eventually(lambda: not [key for key in client.scan_iter("*") if one.encode() in key], within=10)
+            await eventually(lambda: client.hlen("dl:{s0}:counts") == 0)
+        answer = await front.client.get(f"/v1/results/{one}")
+        assert (answer.status_code, answer.json()["code"]) == (410, "expired")
+        await front.client.aclose()
