@@ -11,10 +11,12 @@ import re
 import sys
 from collections.abc import Mapping, MutableMapping
 from contextvars import ContextVar, Token
+from functools import lru_cache
 from typing import Any, Self, cast
 
 import structlog
 from opentelemetry import trace
+from pydantic_core import PydanticSerializationError, to_json
 
 from shared.clock import now_ms, rfc3339
 from shared.settings import Settings
@@ -29,6 +31,7 @@ _SECRET_TEXT = (  # each with a character that must be there, since most texts a
     (" ", re.compile(r"\b(bearer|basic) +[\w.~+/=\-]{8,}", re.IGNORECASE), r"\1 ***"),
 )
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+_ASKS_FOR_MORE = frozenset({"exc_info", "stack_info", "stacklevel", "extra"})
 _DEPTH = 6  # of nested values looked into; deeper ones are written as they are told by ``str``, redacted as text
 
 _bound: ContextVar[Mapping[str, Any]] = ContextVar("dualloop_log", default={})  # noqa: B039  never mutated: a Mapping
@@ -57,7 +60,7 @@ class bound:  # noqa: N801  read as a verb: with logs.bound(task_id=...)
 
 
 class Logger(structlog.stdlib.BoundLogger):
-    """structlog's logger, whose two chatty levels cost next to nothing while they are off."""
+    """structlog's logger; its two chatty levels cost next to nothing while they are off, and a plain line a third."""
 
     def debug(self, event: str | None = None, *args: Any, **fields: Any) -> Any:
         """Write a line that only somebody who looks for it wants."""
@@ -66,10 +69,21 @@ class Logger(structlog.stdlib.BoundLogger):
         return None
 
     def info(self, event: str | None = None, *args: Any, **fields: Any) -> Any:
-        """Write a line of the ordinary course of things."""
-        if self._logger.isEnabledFor(logging.INFO):
+        """Write a line of the ordinary course of things; there is one per command."""
+        if not self._logger.isEnabledFor(logging.INFO):
+            return None
+        if args or not _ASKS_FOR_MORE.isdisjoint(fields):
             return super().info(event, *args, **fields)
+        # what _FRONT does, without its turns through structlog and a second record
+        line: Line = {"event": event, **self._context, **fields, "logger": self._logger.name, "level": "info"}
+        self._logger.handle(
+            _Plain(self._logger.name, logging.INFO, "", 0, _at(None, "", _ids(None, "", line)), (), None)
+        )
         return None
+
+
+class _Plain(logging.LogRecord):
+    """A record whose message is the line as it goes to the last processors."""
 
 
 def get(name: str) -> Logger:
@@ -82,7 +96,7 @@ def configure(settings: Settings, service: str) -> None:
     terminal = settings.log_format == "terminal" or (settings.log_format == "auto" and sys.stderr.isatty())
     handler = _Handler(sys.stderr)
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
+        _Formatter(
             foreign_pre_chain=_FRONT[1:-1],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
@@ -126,6 +140,18 @@ def redact(text: str) -> str:
     return text
 
 
+class _Formatter(structlog.stdlib.ProcessorFormatter):
+    """structlog's, which a plain record need not be copied for."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if type(record) is not _Plain:
+            return super().format(record)
+        line: Any = dict(cast("Line", record.msg))
+        for process in self.processors[1:]:  # the first one removes what structlog would have added
+            line = process(None, "info", line)
+        return cast("str", line)
+
+
 class _Handler(logging.StreamHandler[Any]):
     """Ours, to be told from others' handlers when ``configure`` is called again."""
 
@@ -160,16 +186,18 @@ def _redact(_: Any, __: str, line: Line) -> Line:
     return cast("Line", _clean(line, _DEPTH))
 
 
+@lru_cache(1024)
+def _is_secret(key: str) -> bool:
+    return _SECRET_KEY.search(key) is not None
+
+
 def _clean(value: Any, depth: int) -> Any:
     if isinstance(value, str):
         return redact(value)
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if depth and isinstance(value, Mapping):
-        return {
-            str(key): REDACTED if _SECRET_KEY.search(str(key)) else _clean(item, depth - 1)
-            for key, item in value.items()
-        }
+        return {str(key): REDACTED if _is_secret(str(key)) else _clean(item, depth - 1) for key, item in value.items()}
     if depth and isinstance(value, list | tuple | set | frozenset):
         return [_clean(item, depth - 1) for item in value]
     if isinstance(value, bytes):
@@ -179,7 +207,11 @@ def _clean(value: Any, depth: int) -> Any:
 
 def _json(_: Any, __: str, line: Line) -> str:
     first = {key: line.pop(key) for key in ("at", "level", "event") if key in line}
-    return json.dumps({**first, **line}, ensure_ascii=False)
+    line = {**first, **line}
+    try:
+        return to_json(line).decode()
+    except PydanticSerializationError:  # a lone surrogate; the handler escapes it
+        return json.dumps(line, ensure_ascii=False)
 
 
 def _terminal(*, colors: bool) -> structlog.typing.Processor:
