@@ -106,6 +106,13 @@ def any_redis_url(request: pytest.FixtureRequest, _shared_redis: Callable[[str],
     return server.url
 
 
+@pytest.fixture(scope="module")
+def module_redis_url() -> Iterator[str]:
+    """URL of a server for one module's tests, which share what they leave in it."""
+    with _running("bundled") as server:
+        yield server.url
+
+
 @pytest.fixture
 def start_redis() -> Iterator[StartRedis]:
     """Start a server for this test alone, to stop, kill or misconfigure: ``start_redis("--maxmemory", "2mb")``."""

@@ -178,3 +178,14 @@ class Block(Mission):
         time.sleep(tools.payload.seconds)  # noqa: ASYNC251  this is the fault that is shown
         tally(tools, "end")
         return Go("done")
+
+
+class Echo(Mission):
+    """Gives its payload back."""
+
+    type = "test.echo"
+    table = steps("ECHOING")
+
+    @state("ECHOING")
+    async def echo(self, tools: Tools) -> Outcome:
+        return Go("done", result=tools.payload.model_dump())
