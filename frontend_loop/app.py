@@ -12,16 +12,18 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontend_loop import problems
+from frontend_loop.connection import Parts
 from frontend_loop.control import Control
 from frontend_loop.door import Door
 from frontend_loop.feed import Feed
 from frontend_loop.hosts import HostCheck
-from frontend_loop.ingress import http
+from frontend_loop.ingress import http, ws
 from frontend_loop.ingress.home import home_router
 from frontend_loop.inspection import Inspection
 from frontend_loop.listing import Listing
 from frontend_loop.operator import operator_router
 from frontend_loop.results import Results
+from frontend_loop.serving import Server, SocketProtocol
 from shared import garbage, health, logs, telemetry
 from shared.catalogue import Catalogue
 from shared.errors import RedisAwayError
@@ -38,7 +40,8 @@ JOIN_S: Final = 2.0
 SERVER: Final[dict[str, Any]] = {
     "loop": "uvloop",
     "http": "httptools",
-    "ws": "websockets-sansio",
+    "ws": SocketProtocol,
+    "ws_per_message_deflate": False,  # frames are small; it would cost more time than it saves
     "log_config": None,
     "access_log": False,
 }
@@ -58,6 +61,7 @@ class Foreground:
         self.results = Results(self.feed, self.fleet)
         self.control = Control(self.link, settings)
         self.door = Door(self.link, self.fleet, self.catalogue, settings, self.feed.front)
+        self.sockets = ws.Sockets(Parts(self.door, self.feed, self.results, self.control, settings))
         self.commands = http.Commands(self.door, settings)
         self.checks.add("redis", health.redis_check(self.link))
         self.checks.add("fleet", self._joined)
@@ -101,6 +105,7 @@ class Foreground:
     def _loops(self) -> tuple[Loop, ...]:
         return (
             self.feed.loop,
+            self.sockets.loop,
             Loop(
                 "catalogue",
                 self._follow,
@@ -122,20 +127,39 @@ class Foreground:
         if not self.fleet.joined:
             raise health.NotReady("this process has not reached Redis since it started")
 
+    def asgi(self) -> ASGIApp:
+        """The application that serves it."""
+        app = FastAPI(
+            title="Dual Loop",
+            version="1",
+            lifespan=self.open,
+            redoc_url=None,
+            telemetry={"exclude": health.is_probe, "operation_spans": False},
+        )
+        self.mount(app)
+        return HostCheck(ShortCut(app, self.commands, self.sockets), self.settings.allowed_hosts)
+
+    async def drain(self, within_s: float) -> None:
+        """Take in no more and end all streams."""
+        self.checks.drain()
+        await self.sockets.drain(within_s)
+
 
 class ShortCut:
-    """Takes the hot POST before the router does, which costs as much as all that the POST does itself."""
+    """Takes the hot POST and the socket before the router does, which costs as much as all that the POST does."""
 
-    def __init__(self, app: ASGIApp, commands: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, commands: ASGIApp, sockets: ASGIApp) -> None:
         """In front of `app`."""
-        self._app, self._commands = app, commands
+        self._app, self._commands, self._sockets = app, commands, sockets
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One comparison for everybody else."""
+        """Two comparisons for everybody else."""
         if scope["type"] == "http" and scope["path"] == http.COMMANDS and scope["method"] == "POST":
             await self._commands(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+        elif scope["type"] == "websocket" and scope["path"] == ws.PATH:
+            await self._sockets(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
 
 async def _try_join(settings: Settings, redis_url: str) -> None:
@@ -147,18 +171,11 @@ async def _try_join(settings: Settings, redis_url: str) -> None:
     await link.close()
 
 
-def build(settings: Settings, redis_url: str) -> ASGIApp:
-    """The ASGI application of a foreground."""
-    foreground = Foreground(settings, redis_url)
-    app = FastAPI(
-        title="Dual Loop",
-        version="1",
-        lifespan=foreground.open,
-        redoc_url=None,
-        telemetry={"exclude": health.is_probe, "operation_spans": False},
-    )
-    foreground.mount(app)
-    return HostCheck(ShortCut(app, foreground.commands), settings.allowed_hosts)
+def server(foreground: Foreground) -> Server:
+    """What serves a foreground, and ends within the drain."""
+    settings = foreground.settings
+    options = SERVER | {"host": settings.host, "port": settings.port, "ws_max_size": settings.max_body + ws.FRAME_ROOM}
+    return Server(uvicorn.Config(foreground.asgi(), **options), foreground.drain, settings.drain_s)
 
 
 def run(settings: Settings) -> None:
@@ -171,20 +188,14 @@ def run(settings: Settings) -> None:
     telemetry.configure(settings, "dualloop-foreground")
     if settings.redis_url is None:
         raise SystemExit("DUALLOOP_REDIS_URL is not set: set it, or start everything with `dualloop up`")
-    options: dict[str, Any] = {
-        "host": settings.host,
-        "port": settings.port,
-        **SERVER,
-        "timeout_graceful_shutdown": round(settings.drain_s),
-    }
     # uvicorn drains, then raises the signal again: what was asked for is no failure
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     try:
         asyncio.run(_try_join(settings, settings.redis_url))
-        app = build(settings, settings.redis_url)
+        serving = server(Foreground(settings, settings.redis_url))
         garbage.settle()
-        uvicorn.run(app, **options)
+        serving.run()
     except FleetMismatchError as error:
         raise SystemExit(str(error)) from None
     finally:

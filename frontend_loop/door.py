@@ -1,6 +1,7 @@
 """The door: every ingress ends here. Foreign bytes in, one atomic accept, an ack out; nothing is decided."""
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,7 +38,12 @@ class Ack:
     task_id: str
     type: str
     shard: int
+    traceparent: str
     body: bytes
+
+
+Watch = Callable[[int, str], None]
+"""Called with shard and id of a mission before it is written, so that none of its news can come too early."""
 
 
 class Door:
@@ -60,14 +66,16 @@ class Door:
         self._link = link
         self._retention = round(settings.retention_s)
 
-    async def accept(self, raw: bytes, source: Source, *, traceparent: str | None = None, watch: bool = False) -> Ack:
+    async def accept(
+        self, raw: bytes, source: Source, *, traceparent: str | None = None, watch: Watch | None = None
+    ) -> Ack:
         """Take a command in; returns once Redis has it.
 
         Args:
             raw: the command, JSON.
             source: the transport.
             traceparent: the client's W3C trace context.
-            watch: register this foreground as a watcher in the same step.
+            watch: register this foreground as a watcher in the same step, and call this before.
 
         Raises:
             Problem: what is wrong, or 503; in both cases nothing false was promised.
@@ -75,7 +83,9 @@ class Door:
         """
         return await self.take(read_json(raw, self._settings.max_depth), source, traceparent=traceparent, watch=watch)
 
-    async def take(self, value: Any, source: Source, *, traceparent: str | None = None, watch: bool = False) -> Ack:
+    async def take(
+        self, value: Any, source: Source, *, traceparent: str | None = None, watch: Watch | None = None
+    ) -> Ack:
         """As `accept`, for a command that is parsed already."""
         command = read_command(value)
         if command.model_extra and (later := LATER & command.model_extra.keys()):
@@ -94,6 +104,8 @@ class Door:
         priority = command.priority or row.priority
         deadline_ms = round((command.deadline_s or row.deadline_s or self._settings.deadline_s) * 1000)
         lane = f"{priority}:{row.pool}:{tenant}"
+        if watch is not None:
+            watch(shard, task_id)
         with accept_span(
             incoming(traceparent), mission_type=row.type, lane=priority, task_id=task_id, transport=source
         ) as trace:
@@ -120,13 +132,13 @@ class Door:
                     "",
                     deadline_ms,
                     row.initial,
-                    self._front if watch else "",
+                    self._front if watch is not None else "",
                     WATCH_MS,
                     envelope,
                 ),
             )
         log.info("accept", correlation_id=task_id, type=row.type, lane=lane, source=source)
-        return Ack(task_id, row.type, shard, self._ack(task_id, row.type, accepted_ms))
+        return Ack(task_id, row.type, shard, trace.child_header(), self._ack(task_id, row.type, accepted_ms))
 
     async def _write(self, shard: int, item: tuple[str | bytes | int, ...]) -> int:
         flights = self._flights[shard]

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
+from pydantic_core import from_json
+
 from shared import keys
 from shared.errors import RedisAwayError
+from shared.ids import MissionId
 from shared.logs import get
-from shared.loop import Answer, Idle, Loop
+from shared.loop import After, Answer, Idle, Loop
 from shared.redis import Link
 
 log = get(__name__)
@@ -21,6 +24,9 @@ log = get(__name__)
 WATCH_MS: Final = 60_000
 RENEW_S: Final = 20.0
 """Registrations are renewed, and the truth is read again, so often."""
+
+AGAIN_S: Final = 0.25
+"""While Redis is away they are tried again so often."""
 
 BATCH: Final = 50
 
@@ -44,7 +50,7 @@ RECORD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What Redis knows of a mission: its record (None: gone), its result (None: not ended), events after a cursor."""
+    """What Redis knew of a mission: its record (None: gone), its result (None: not ended), events after a cursor."""
 
     record: dict[str, str] | None
     result: bytes | None
@@ -74,7 +80,7 @@ class Feed:
         channels = tuple(keys.feed(shard, self.front) for shard in range(self._shards))
         self._shard_of = {channel.encode(): shard for shard, channel in enumerate(channels)}
         self._hints = await Link(
-            url, timeout_s=timeout_s, channels=channels, on_message=self._hear, on_up=self._reread
+            url, timeout_s=timeout_s, channels=channels, on_message=self._hear, on_up=self._came_up
         ).open()
 
     async def close(self) -> None:
@@ -104,28 +110,47 @@ class Feed:
         """
         await self._link.run("watch", keys.prefix(shard), self.front, WATCH_MS, *task_ids)
 
-    async def read(self, shard: int, task_id: str, after_seq: int | None = None) -> Reading:
-        """The truth as of now; with `after_seq`, also the events after it.
+    async def read(self, shard: int, task_id: str, after_seq: int | None = None, most: int = 0) -> Reading:
+        """The truth as of now; with `after_seq`, also the events after it, `most` at a time (0: all of them).
 
         Raises:
             RedisAwayError: cannot be read now.
         """
-        reads: list[asyncio.Future[Any]] = [
-            self._link.call("HMGET", keys.mission(shard, task_id), *RECORD),
-            self._link.call("GET", keys.result(shard, task_id)),
+        reads: list[tuple[Any, ...]] = [
+            ("HMGET", keys.mission(shard, task_id), *RECORD),
+            ("GET", keys.result(shard, task_id)),
         ]
         if after_seq is not None:
-            reads.append(self._link.call("LRANGE", keys.log(shard, task_id), after_seq, -1))
-        values, result, *events = await asyncio.gather(*reads)
+            # one transaction, so that a result never comes without its events; sent in one tick, so unmixed with others
+            last = after_seq + most - 1 if most else -1
+            reads = [("MULTI",), *reads, ("LRANGE", keys.log(shard, task_id), after_seq, last), ("EXEC",)]
+        answers = await asyncio.gather(*(self._link.call(*read) for read in reads))
+        values, result, *events = answers if after_seq is None else answers[-1]
         record = None
         if values[0] is not None:
             record = {name: value.decode() for name, value in zip(RECORD, values, strict=True) if value is not None}
         return Reading(record, result, tuple(events[0]) if events else ())
 
+    async def traceparent(self, mission: MissionId) -> str | None:
+        """The trace that a mission belongs to.
+
+        Raises:
+            RedisAwayError: cannot be read now.
+        """
+        envelope = await self._link.call("HGET", keys.mission(mission.shard, mission.text), "envelope")
+        return None if envelope is None else from_json(envelope).get("traceparent")
+
     def _hear(self, channel: bytes, message: bytes) -> None:
         task_id, *lines = message.split(b"\n")
         for listener in tuple(self._listeners.get((self._shard_of[channel], task_id.decode()), ())):
-            listener(lines)
+            try:
+                listener(lines)
+            except Exception:
+                log.exception("hint not taken")  # one waiter's error must not end the hints of all
+
+    def _came_up(self) -> None:
+        """Redis is back: hints were lost, and perhaps the registrations with it."""
+        self.loop.wake()
 
     def _reread(self) -> None:
         for listeners in tuple(self._listeners.values()):
@@ -140,7 +165,7 @@ class Feed:
             for shard, ids in by_shard.items():
                 for start in range(0, len(ids), BATCH):
                     await self.register(shard, ids[start : start + BATCH])
-        except RedisAwayError as error:
-            log.warning("feed not renewed", error=str(error))
+        except RedisAwayError:
+            return After(AGAIN_S)  # whose link says so in the log
         self._reread()
         return Idle()

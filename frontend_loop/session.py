@@ -83,6 +83,13 @@ class Watch:
                 self._keep(seq, body)
         return self._told()
 
+    @property
+    def behind(self) -> bool:
+        """Whether the log has to be read, and is not being read."""
+        if self.done or self._asked or self.cursor == _NOT_YET:
+            return False
+        return self._doubtful or self._known > self.cursor
+
     def doubt(self) -> None:
         """Hints may have been lost: the log has to be read again."""
         self._doubtful = True
@@ -93,7 +100,7 @@ class Watch:
         Answered once: the next one comes after `read` or `unread`. All that was heard so far is in the log that is
         read from here on, so it is forgotten: if Redis lost the end of a log, its memory does not live on here.
         """
-        if self.done or self._asked or self.cursor == _NOT_YET or not (self._doubtful or self._known > self.cursor):
+        if not self.behind:
             return None
         self._asked, self._doubtful, self._known = True, False, 0
         self._ahead.clear()

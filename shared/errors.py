@@ -8,6 +8,8 @@ from pydantic_core import to_json
 TITLES: Final[Mapping[str, tuple[int, str]]] = {
     "bad_json": (400, "The body is not JSON"),
     "bad_encoding": (400, "The body is not UTF-8"),
+    "bad_frame": (400, "The frame is not understood"),
+    "bad_subprotocol": (400, "This subprotocol is not spoken here"),
     "bad_id": (404, "No such mission"),
     "not_found": (404, "Not found"),
     "method_not_allowed": (405, "Method not allowed"),
@@ -22,8 +24,10 @@ TITLES: Final[Mapping[str, tuple[int, str]]] = {
     "not_finite": (422, "JSON has no NaN and no infinity"),
     "unknown_type": (422, "No such mission type"),
     "inbox_full": (429, "Too many unread events"),
+    "too_many_watches": (429, "Too many missions are watched"),
     "internal": (500, "Internal error"),
     "no_catalogue": (503, "No mission types are known yet"),
+    "draining": (503, "This process is going"),
     "redis_unavailable": (503, "The queue is unavailable"),
     "home_unavailable": (503, "The home is unavailable"),
 }

@@ -41,6 +41,10 @@ class Settings(BaseSettings):
     max_transitions: int = Field(10_000, ge=1, description="transitions a mission may have before it is failed")
     redis_timeout_s: Seconds = Field(2.0, description="how long an answer of Redis may take before the link is dropped")
 
+    ws_frames: int = Field(1_000, ge=1, description="frames that may wait for a slow reader of a socket")
+    ws_bytes: int = Field(1024 * 1024, ge=1, description="characters of such frames")
+    ws_watches: int = Field(10_000, ge=1, description="missions that one socket may watch at a time")
+
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         ("localhost", "127.0.0.1", "[::1]"), description="Host header values served, by comma; * for all"
     )

@@ -39,6 +39,11 @@ def configure(settings: Settings, service: str) -> bool:
     return _tracer is not None
 
 
+def active() -> bool:
+    """Whether spans are recorded: what costs a question to Redis is left out while they are not."""
+    return _tracer is not None
+
+
 def shutdown(timeout_s: float = 2.0) -> None:
     """Send what is left, for so long at most, and be off. Blocks: call it where nothing else has to run."""
     global _tracer  # noqa: PLW0603  see configure

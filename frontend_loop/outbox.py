@@ -1,0 +1,113 @@
+"""What waits to be sent on one socket: bounded, so that a reader who does not read costs no more than this."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+About = TypeVar("About")
+
+STUCK_S: Final = 30.0
+"""A frame that waits so long to leave has no reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel(Generic[About]):
+    """A frame, and what it is about: `seq` of this mission, which may be its result (final)."""
+
+    text: str
+    about: About | None = None
+    seq: int = 0
+    final: bool = False
+
+
+class Outbox(Generic[About]):
+    """One writer takes from it; anybody puts.
+
+    Args:
+        most_frames, most_bytes: beyond them the reader is slow.
+        slow: called, perhaps more than once, when it is found to be.
+    """
+
+    def __init__(self, most_frames: int, most_bytes: int, slow: Callable[[], None]) -> None:
+        """Empty and open."""
+        self._most_frames, self._most_bytes, self._slow = most_frames, most_bytes, slow
+        self._parcels: deque[Parcel[About]] = deque()
+        self._bytes = 0
+        self._stir = asyncio.Event()  # something is to be sent, or the end has come
+        self._room = asyncio.Event()
+        self._judging = False
+        self._clock = asyncio.get_running_loop().time
+        self._moved_at = self._clock()
+        self.end: tuple[int, str] | None = None
+        """Close code and reason: after what waits, nothing follows but this."""
+
+    @property
+    def head(self) -> Parcel[About] | None:
+        """What is to leave next, or is just leaving."""
+        return self._parcels[0] if self._parcels else None
+
+    def first_about(self) -> Parcel[About] | None:
+        """The first in line that is about a mission."""
+        return next((parcel for parcel in self._parcels if parcel.about is not None), None)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether nothing has left for long, though something waits."""
+        return bool(self._parcels) and self._clock() - self._moved_at > STUCK_S
+
+    def put(self, parcel: Parcel[About]) -> None:
+        """Send this, unless the end has come. May find the reader slow: once the writer has had its turn."""
+        if self.end is not None:
+            return
+        if not self._parcels:
+            self._moved_at = self._clock()
+        self._parcels.append(parcel)
+        self._bytes += len(parcel.text)
+        self._stir.set()
+        if self._over(1) and not self._judging:
+            # much may come in one tick; only what the writer cannot get rid of shows a slow reader
+            self._judging = True
+            asyncio.get_running_loop().call_soon(self._judge)
+
+    async def first(self) -> Parcel[About] | None:
+        """What is to be sent next; None: only the end. Call `sent` when it is."""
+        while not self._parcels and self.end is None:
+            self._stir.clear()
+            await self._stir.wait()
+        return self.head
+
+    def sent(self, parcel: Parcel[About]) -> None:
+        """It has left."""
+        self._moved_at = self._clock()
+        if self.head is parcel:
+            self._parcels.popleft()
+            self._bytes -= len(parcel.text)
+        if not self._over(2):
+            self._room.set()
+
+    async def room(self) -> None:
+        """Wait until less than half is taken: for what can be fetched later as well."""
+        while self._over(2) and self.end is None:
+            self._room.clear()
+            await self._room.wait()
+
+    def close(self, code: int, reason: str, *, drop: bool = False) -> None:
+        """Send what waits, unless it is to be dropped, then close; the first call counts."""
+        if self.end is not None:
+            return
+        self.end = code, reason
+        if drop:
+            self._parcels.clear()
+            self._bytes = 0
+        self._stir.set()
+        self._room.set()
+
+    def _over(self, parts: int) -> bool:
+        return len(self._parcels) * parts > self._most_frames or self._bytes * parts > self._most_bytes
+
+    def _judge(self) -> None:
+        self._judging = False
+        if self.end is None and self._over(1):
+            self._slow()
