@@ -1,0 +1,260 @@
+"""Everything a shard holds, read back and held against the invariants of the protocol (P1, P3, P10, P18).
+
+`faults` knows nothing of what a test did: it only asks whether records, indexes, logs, results and counts agree.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import redis
+
+from shared import keys
+from shared.status import Status
+
+KINDS: Final = {
+    "mission": "hash",
+    "log": "list",
+    "result": "string",
+    "inbox": "list",
+    "inbox_ids": "set",
+    "outbox": "list",
+    "outboxes": "zset",
+    "lane": "zset",
+    "ring": "zset",
+    "timers": "zset",
+    "deadlines": "zset",
+    "retire": "zset",
+    "target": "string",
+    "waiters": "zset",
+    "parked": "zset",
+    "parked_types": "set",
+    "owners": "zset",
+    "looks": "hash",
+    "held": "set",
+    "signals": "set",
+    "tick": "string",
+    "order": "string",
+    "fence": "string",
+    "counts": "hash",
+}
+"""The table of `shared.keys`: the first word of each key, and its type."""
+
+LASTING: Final = frozenset({"order", "fence", "tick", "owners"})
+"""What stays when every mission is gone: counters and clock, and the leases of live workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard's keys by first word, then by the rest of the name ("" for keys that are one word)."""
+
+    keys: dict[str, dict[str, Any]]
+    strays: list[str]
+
+    def get(self, kind: str, rest: str = "") -> Any:
+        """The value of a key; empty if it is not there."""
+        return self.keys.get(kind, {}).get(rest, ())
+
+    def all(self, kind: str) -> dict[str, Any]:
+        """All keys that begin with this word."""
+        return self.keys.get(kind, {})
+
+
+def read(client: redis.Redis, shard: int = 0) -> Shard:
+    """Read it all: for the few missions of a test."""
+    prefix = keys.prefix(shard)
+    raw_names: Any = client.keys(prefix.replace("{", "[{]").replace("}", "[}]") + "*")
+    names = sorted(name.decode().removeprefix(prefix) for name in raw_names)
+    known = [name for name in names if name.partition(":")[0] in KINDS]
+    with client.pipeline(transaction=False) as pipe:
+        for name in known:
+            _ask(pipe, KINDS[name.partition(":")[0]], prefix + name)
+        values = pipe.execute()
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in zip(known, values, strict=True):
+        kind, _, rest = name.partition(":")
+        found.setdefault(kind, {})[rest] = _plain(value)
+    return Shard(found, [name for name in names if name not in known])
+
+
+def _ask(pipe: Any, kind: str, key: str) -> None:
+    match kind:
+        case "hash":
+            pipe.hgetall(key)
+        case "list":
+            pipe.lrange(key, 0, -1)
+        case "set":
+            pipe.smembers(key)
+        case "zset":
+            pipe.zrange(key, 0, -1, withscores=True)
+        case _:
+            pipe.get(key)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name.decode(): one.decode() for name, one in value.items()}
+        case set():
+            return {one.decode() for one in value}
+        case list():
+            return dict(
+                (one[0].decode(), one[1]) if isinstance(one, tuple) else (n, one.decode())
+                for n, one in enumerate(value)
+            )
+        case bytes():
+            return value.decode()
+    return value
+
+
+def faults(shard: Shard) -> list[str]:
+    """What is wrong, in sentences; empty: nothing."""
+    found = [f"stray key {name}" for name in shard.strays]
+    for task_id, record in shard.all("mission").items():
+        for check in (_place, _hold, _inbox, _story, _status):
+            found += (f"{task_id}: {fault}" for fault in check(shard, task_id, record))
+    for check_all in (_indexes, _targets, _rings, _orphans, _counts):
+        found += check_all(shard)
+    return found
+
+
+def leftovers(shard: Shard) -> list[str]:
+    """Keys that nobody owns once every mission is gone."""
+    return [f"{kind}:{rest}" for kind, rests in shard.keys.items() if kind not in LASTING for rest in rests]
+
+
+def _standing(shard: Shard, task_id: str) -> list[str]:
+    """The indexes of places that name a mission."""
+    found = [name for name in ("timers", "retire") if task_id in shard.get(name)]
+    for kind in ("lane", "waiters", "parked", "held"):
+        found += [f"{kind}:{rest}" for rest, members in shard.all(kind).items() if task_id in members]
+    return found
+
+
+def _place(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:
+    wanted = {
+        "lane": [f"lane:{record['lane']}"],
+        "leased": [f"held:{record.get('owner')}"],
+        "waiting": ["timers"] if record.get("wake_at") else [],
+        "waiters": [f"waiters:{record.get('target')}"],
+        "parked": [f"parked:{record['type']}@{record['version']}"],
+        "ended": ["retire"],
+    }.get(record["place"])
+    standing = _standing(shard, task_id)
+    if wanted is None or standing != wanted:
+        yield f"place {record['place']}, but it stands in {standing}"
+    if record["place"] == "leased" and record.get("owner") not in shard.get("owners"):
+        yield f"leased to {record.get('owner')}, who has no lease"
+    if record["place"] == "lane" and shard.get("lane", record["lane"]).get(task_id) != float(record["order"]):
+        yield "its lane has it under another order number"
+    if record["place"] == "waiting" and record.get("wake_at"):
+        due = shard.get("timers").get(task_id) if shard.get("timers") else None
+        if due != float(record["wake_at"]):
+            yield f"wakes at {due}, the record says {record['wake_at']}"
+
+
+def _hold(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:
+    holder = shard.get("target", record["target"]) if "target" in record else None
+    if "target" in record and record["place"] in ("lane", "leased") and holder != task_id:
+        yield f"in {record['place']} without its target, which {holder or 'nobody'} holds"
+    if holder == task_id and record["place"] not in ("lane", "leased", "waiting"):
+        yield f"holds its target in {record['place']}"
+
+
+def _inbox(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:
+    unread, ids = len(shard.get("inbox", task_id)), shard.get("inbox_ids", task_id)
+    if unread != int(record.get("unread", 0)):
+        yield f"{unread} entries in the inbox, the record says {record.get('unread', 0)}"
+    if unread > len(ids):
+        yield f"{unread} entries unread, only {len(ids)} ids seen"
+    if record["place"] == "waiting" and unread:
+        yield "sleeps through unread entries"
+    if record["place"] == "ended" and (unread or ids):
+        yield "an inbox after the end"
+    told = task_id in shard.get("signals", record.get("owner", ""))
+    if record["place"] == "leased" and bool(unread) != told:
+        yield f"{unread} entries unread, named by its owner's signals: {told}"
+    if (
+        record["place"] != "ended"
+        and task_id not in shard.get("deadlines")
+        and not any(one.startswith("deadline:") for one in ids)
+    ):
+        yield "no deadline, and none was posted"
+
+
+def _story(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:
+    log = [json.loads(one) for one in dict(shard.get("log", task_id)).values()]
+    seqs = [one["seq"] for one in log]
+    if seqs != list(range(1, len(log) + 1)) or len(log) != int(record.get("seq", 0)):
+        yield f"the log has {seqs}, the record says seq {record.get('seq', 0)}"
+    result = shard.get("result", task_id)
+    if bool(result) != (record["place"] == "ended"):
+        yield f"place {record['place']}, result {result!r}"
+    if result and json.loads(result)["seq"] != len(log):
+        yield f"the result has seq {json.loads(result)['seq']}, the log {len(log)}"
+
+
+def _status(_: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:  # noqa: ARG001  one shape for all checks
+    status, place = Status(record["status"]), record["place"]
+    if place == "ended":
+        fits = status.terminal
+    elif status is Status.COMPENSATING:
+        fits = record.get("rev", "0") != "0"
+    elif place == "leased":
+        fits = status is Status.RUNNING
+    else:
+        fits = status is (Status.PENDING if record.get("rev", "0") == "0" else Status.WAITING)
+    if not fits:
+        yield f"status {status} in {place} at rev {record.get('rev', 0)}"
+
+
+def _indexes(shard: Shard) -> Iterator[str]:
+    """Nothing stands in an index without a record."""
+    for kind in ("timers", "deadlines", "retire", "lane", "waiters", "parked", "held", "outboxes"):
+        for rest, members in shard.all(kind).items():
+            yield from (
+                f"{kind}:{rest} names {one}, which is gone" for one in members if one not in shard.all("mission")
+            )
+
+
+def _targets(shard: Shard) -> Iterator[str]:
+    for target, holder in shard.all("target").items():
+        record = shard.get("mission", holder)
+        if not record or record.get("target") != target:
+            yield f"target {target} is held by {holder}, who is no mission on it"
+    for target in shard.all("waiters"):
+        if not shard.get("target", target):
+            yield f"waiters for {target}, which nobody holds"
+
+
+def _rings(shard: Shard) -> Iterator[str]:
+    for lane in shard.all("lane"):
+        priority, pool, tenant = lane.split(":", 2)
+        if tenant not in shard.get("ring", f"{priority}:{pool}"):
+            yield f"lane {lane} is not empty, and its tenant is not in the ring"
+    for kind in shard.all("parked"):
+        if kind not in shard.get("parked_types"):
+            yield f"parked {kind}, which no worker is told of"
+
+
+def _orphans(shard: Shard) -> Iterator[str]:
+    for kind in ("log", "inbox", "inbox_ids", "outbox"):
+        yield from (f"{kind}:{one} without a record" for one in shard.all(kind) if one not in shard.all("mission"))
+    for kind in ("held", "signals"):
+        yield from (f"{kind}:{one} without a lease" for one in shard.all(kind) if one not in shard.get("owners"))
+    for owner, named in shard.all("signals").items():
+        lost = dict(shard.get("owners")).get(owner) == 0
+        for one in named:
+            if not lost and one not in shard.get("held", owner):
+                yield f"signals of {owner} name {one}, which it does not lease"
+    if set(shard.all("outbox")) != set(shard.get("outboxes")):
+        yield f"rows of {set(shard.all('outbox'))}, index {set(shard.get('outboxes'))}"
+
+
+def _counts(shard: Shard) -> Iterator[str]:
+    told = {name: int(n) for name, n in dict(shard.get("counts")).items()}
+    real = Counter(f"{m['type']}|{m['status']}|{m['state']}" for m in shard.all("mission").values())
+    if told != real:
+        yield f"counts say {told}, a recount {dict(real)}"
