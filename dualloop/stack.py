@@ -135,8 +135,8 @@ def _supervise(settings: Settings, workers: int, verbose: bool, terminal: Termin
     if url is None:
         raise Refusal(f"Another process holds the Redis of {settings.state_dir}, and it does not answer.")
     own_home = settings.home_url is None
-    home_port = settings.home_port or free_port("127.0.0.1")
-    home_url = settings.home_url or local_url("127.0.0.1", home_port)
+    home_port = settings.home_port or free_port(settings.home_host)
+    home_url = settings.home_url or local_url(settings.home_host, home_port)
     settled = settings.model_copy(update={"redis_url": url, "home_port": home_port, "home_url": home_url})
     return asyncio.run(_run(Plan(settled, held, own_home, workers, verbose), terminal, lifeline))
 

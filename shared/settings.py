@@ -20,6 +20,7 @@ class Settings(BaseSettings):
         (), description="base URLs of foregrounds for client and command line, by comma; unset: host and port above"
     )
     health_port: int = Field(0, ge=0, le=65535, description="health port of a background process; 0: a free one")
+    home_host: str = Field("127.0.0.1", description="address the simulated home listens on")
     home_port: int = Field(0, ge=0, le=65535, description="port of the simulated home; 0: a free one")
     home_url: str | None = Field(None, description="base URL of the simulated home, for adapter and hand switch")
     state_dir: Path = Field(Path(".dualloop"), description="folder of the embedded Redis, the home and process files")
