@@ -3,16 +3,16 @@
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from backend_loop import document
 from backend_loop.machine import HOLD_MS, Course, Reaction, fold
 from backend_loop.mission import MissionType, StateSpec
 from backend_loop.outcomes import Cancel, Deadline, Fail, Happened, Outcome, Retry, Signal, Wake
-from backend_loop.store import Claimed, LostError, Move, Store, prepare
+from backend_loop.store import Claimed, Commit, LostError, Move, Store, prepare
 from backend_loop.toolbox import DeadlinePassedError, Outside, Toolbox
 from shared import logs
 from shared.envelope import Envelope
@@ -23,6 +23,15 @@ log = logs.get(__name__)
 
 INTERRUPTS = (Cancel, Deadline)
 """What cuts a running handler short; other entries are reacted to at its next commit."""
+
+
+class _Write(NamedTuple):
+    """A commit, and what holds once it is written."""
+
+    commit: Commit
+    course: Course
+    document: bytes
+    move: Move
 
 
 class Runner:
@@ -46,7 +55,7 @@ class Runner:
         self._kept = True
         self.draining = False
         self._course: Course
-        self._context: BaseModel
+        self._context: BaseModel | None = None  # None: could not be read
         self._payload: BaseModel
         self._envelope: Envelope
         self._written = claimed.document
@@ -103,12 +112,13 @@ class Runner:
     def _decode(self) -> Fail | None:
         """Read record, envelope, payload and context; what cannot be read ends the mission, not the worker."""
         claimed, mission = self.claimed, self._definition.mission
-        self._course = Course(claimed.state)
+        self._course = Course(claimed.state, Status.RUNNING)
         try:
-            self._course, context = document.read(claimed.document, claimed.state)
             self._envelope = Envelope.model_validate_json(claimed.envelope)
             self._payload = mission.Payload.model_validate(self._envelope.payload)
+            course, context = document.read(claimed.document, claimed.state)
             self._context = mission.Context.model_validate(context)
+            self._course = course
         except ValidationError as error:
             at = "/payload" if error.title == mission.Payload.__name__ else ""
             errors = tuple(
@@ -130,27 +140,43 @@ class Runner:
             if not entries and not reaction.transitions and reaction.course.status is Status.RUNNING:
                 self._course = reaction.course
                 return
-            unread = await self._commit(reaction, len(entries))
+            try:
+                write = self._prepare(reaction, len(entries))
+            except (PydanticSerializationError, ValueError, TypeError) as error:
+                # what a handler left cannot be kept; the context is again what the last commit wrote
+                before, after = [Fail(f"the outcome of {self._course.state} cannot be written as JSON: {error}")], []
+                self._context = self._kept_context()
+                continue
+            unread = await self._store.commit(write.commit)
             if unread is None:
-                self._course, self._entries = reaction.course, ()
+                self._entries = ()
+                self._written_by(write)
                 return
             self._entries = unread
 
-    async def _commit(self, reaction: Reaction, consumed: int) -> tuple[bytes, ...] | None:
+    def _kept_context(self) -> BaseModel:
+        """The context of the last commit: what a handler has changed since is gone."""
+        return self._definition.mission.Context.model_validate(document.read(self._written, self._course.state)[1])
+
+    def _prepare(self, reaction: Reaction, consumed: int) -> _Write:
         course = reaction.course
-        text = document.write(course, self._context) if hasattr(self, "_context") else self._written
+        text = document.write(course, self._context) if self._context is not None else self._written
         changed = text if text != self._written else b""
         move = self._move(course)
-        write = prepare(self.claimed, reaction, rev=self._rev, consumed=consumed, move=move, document=changed)
-        unread = await self._store.commit(write)
-        if unread is None:
-            self._kept = move == "stay"
-            if course.wake_at is not None and not course.status.terminal:
-                self._outside.wakes((course.wake_at - self._outside.clock.now_ms()) / 1000)
-            self._rev += 1
-            self._written = text
+        commit = prepare(self.claimed, reaction, rev=self._rev, consumed=consumed, move=move, document=changed)
+        return _Write(commit, course, text, move)
+
+    def _written_by(self, write: _Write) -> None:
+        course = self._course = write.course
+        self._rev += 1
+        self._written = write.document
+        self._kept = write.move == "stay"
+        if course.wake_at is not None and not course.status.terminal:
+            self._outside.wakes((course.wake_at - self._outside.clock.now_ms()) / 1000)
+        if write.move == "end":
+            log.info("end", status=course.status, rev=self._rev)
+        else:
             log.debug("commit", state=course.state, status=course.status, rev=self._rev)
-        return unread
 
     def _move(self, course: Course) -> Move:
         if course.status.terminal:

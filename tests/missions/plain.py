@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from backend_loop.mission import Mission, state, steps
 from backend_loop.outcomes import Fail, Go, Outcome, Retry, Sleep, WaitFor
@@ -189,3 +189,53 @@ class Echo(Mission):
     @state("ECHOING")
     async def echo(self, tools: Tools) -> Outcome:
         return Go("done", result=tools.payload.model_dump())
+
+
+class Careless(Mission):
+    """Leaves what cannot be written."""
+
+    type = "test.careless"
+    table = {"LEAVING": {"done": "ENDING"}, "ENDING": {"done": "SUCCEEDED"}}
+
+    class Payload(BaseModel):
+        """What."""
+
+        where: str = Field("context", pattern="^(context|result|nan)$")
+
+    class Context(BaseModel):
+        """Anything."""
+
+        left: Any = None
+
+    @state("LEAVING")
+    async def leave(self, tools: Toolbox["Careless.Payload", "Careless.Context"]) -> Outcome:
+        if tools.payload.where == "context":
+            tools.context.left = object()
+        return Go("done")
+
+    @state("ENDING")
+    async def end(self, tools: Toolbox["Careless.Payload", "Careless.Context"]) -> Outcome:
+        return Go("done", result={"left": float("nan") if tools.payload.where == "nan" else object()})
+
+
+class Picky(Mission):
+    """Refuses what its schema lets pass."""
+
+    type = "test.picky"
+    table = steps("EATING")
+
+    class Payload(BaseModel):
+        """An even number."""
+
+        n: int
+
+        @field_validator("n")
+        @classmethod
+        def _even(cls, n: int) -> int:
+            if n % 2:
+                raise ValueError("odd numbers are not eaten here")
+            return n
+
+    @state("EATING")
+    async def eat(self, tools: Toolbox["Picky.Payload", Any]) -> Outcome:
+        return Go("done", result={"n": tools.payload.n})

@@ -118,6 +118,34 @@ async def test_a_handler_that_fails_is_tried_again_and_then_says_why(front: Fron
     assert ends == expected
 
 
+@pytest.mark.usefixtures("stack")
+async def test_what_cannot_be_read_or_written_ends_the_mission_not_the_worker(front: Front) -> None:
+    odd = await front.result(await front.send("test.picky", payload={"n": 3}))
+    assert (odd["status"], odd["error"]["code"]) == ("FAILED", "undecodable")
+    assert odd["error"]["errors"] == [
+        {"pointer": "/payload/n", "detail": "Value error, odd numbers are not eaten here"}
+    ]
+    for where in ("context", "result"):
+        document = await front.result(await front.send("test.careless", payload={"where": where}))
+        assert (document["status"], document["error"]["code"]) == ("FAILED", "permanent")
+        assert "cannot be written as JSON" in document["error"]["message"]
+    document = await front.result(await front.send("test.careless", payload={"where": "nan"}))
+    assert (document["status"], document["result"]) == ("SUCCEEDED", {"left": None})  # B54: JSON has no NaN
+
+
+async def test_a_damaged_record_ends_its_mission(stack: Stack, front: Front) -> None:
+    await stack.workers[0].stop()
+    ids = [await front.send("test.five") for _ in range(3)]
+    with redis.Redis.from_url(stack.redis_url) as client:
+        client.hset(f"dl:{{s0}}:mission:{ids[0]}", "envelope", b"\xff\x00")
+        client.hset(f"dl:{{s0}}:mission:{ids[1]}", "document", b"[]")
+    await stack.workers[0].start()
+    for one in ids[:2]:
+        document = await front.result(one)
+        assert (document["status"], document["error"]["code"]) == ("FAILED", "undecodable")
+    assert (await front.result(ids[2]))["status"] == "SUCCEEDED"
+
+
 async def test_a_deadline_cuts_a_running_handler_and_ends_what_never_began(stack: Stack, front: Front) -> None:
     running_one = await front.send("test.slow", payload={"seconds": 60}, deadline_s=1)
     document = await front.result(running_one)
