@@ -174,7 +174,7 @@ class Runner:
         if course.wake_at is not None and not course.status.terminal:
             self._outside.wakes((course.wake_at - self._outside.clock.now_ms()) / 1000)
         if write.move == "end":
-            log.info("end", status=course.status, rev=self._rev)
+            log.often("end", status=course.status, rev=self._rev)
         else:
             log.debug("commit", state=course.state, status=course.status, rev=self._rev)
 

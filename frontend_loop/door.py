@@ -137,7 +137,7 @@ class Door:
                     envelope,
                 ),
             )
-        log.info("accept", correlation_id=task_id, type=row.type, lane=lane, source=source)
+        log.often("accept", correlation_id=task_id, type=row.type, lane=lane, source=source)
         return Ack(task_id, row.type, shard, trace.child_header(), self._ack(task_id, row.type, accepted_ms))
 
     async def _write(self, shard: int, item: tuple[str | bytes | int, ...]) -> int:

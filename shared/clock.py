@@ -2,17 +2,19 @@
 
 import time
 from datetime import UTC, datetime
-
-_second = (-1, "")
+from functools import lru_cache
 
 
 def rfc3339(ms: int) -> str:
-    """Write epoch milliseconds as ``2026-11-29T16:00:00.123Z``; the text of a second is kept, since it repeats."""
-    global _second  # noqa: PLW0603  one cached second, read and written by one thread's hot path
+    """Write epoch milliseconds as ``2026-11-29T16:00:00.123Z``."""
     second, rest = divmod(ms, 1000)
-    if _second[0] != second:
-        _second = (second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)))
-    return f"{_second[1]}.{rest:03d}Z"
+    return f"{_to_second(second)}.{rest:03d}Z"
+
+
+@lru_cache(64)
+def _to_second(second: int) -> str:
+    """Kept, since it repeats: a busy process writes this second and that of its deadlines again and again."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
 def now_ms() -> int:

@@ -9,6 +9,7 @@ import logging
 import math
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Mapping, MutableMapping
 from contextvars import ContextVar, Token
 from functools import lru_cache
@@ -19,11 +20,15 @@ from opentelemetry import trace
 from pydantic_core import PydanticSerializationError, to_json
 
 from shared.clock import now_ms, rfc3339
+from shared.ration import Ration
 from shared.settings import Settings
 
 Line = MutableMapping[str, Any]
 
 REDACTED = "[redacted]"
+OFTEN = 100
+"""Lines a second of an event that comes once per mission."""
+
 _SECRET_KEY = re.compile(r"(^|[_\-.])(authorization|password|passwd|secret|token|api[_-]?key|cookie)$", re.IGNORECASE)
 _SECRET_TEXT = (  # each with a character that must be there, since most texts are ids and a search is not free
     ("@", re.compile(r"(\b[a-z][a-z0-9+.\-]*://)[^\s/?#]*@", re.IGNORECASE), r"\1***@"),
@@ -80,6 +85,22 @@ class Logger(structlog.stdlib.BoundLogger):
             _Plain(self._logger.name, logging.INFO, "", 0, _at(None, "", _ids(None, "", line)), (), None)
         )
         return None
+
+    def often(self, event: str, **fields: Any) -> None:
+        """Write a line that comes once per mission: the first `OFTEN` in a second, and all of them at level debug.
+
+        The others are counted, and the next line says how many as ``unsaid``: what happened stands in Redis and in
+        the traces, and a busy process would else spend a fifth of its time on a megabyte of lines a second.
+        """
+        if not self._logger.isEnabledFor(logging.INFO):
+            return
+        unsaid = _rations[self._logger.name, event].take()
+        if unsaid is None and not self._logger.isEnabledFor(logging.DEBUG):
+            return
+        self.info(event, **(fields | {"unsaid": unsaid} if unsaid else fields))
+
+
+_rations: defaultdict[tuple[str, str], Ration] = defaultdict(lambda: Ration(OFTEN))
 
 
 class _Plain(logging.LogRecord):

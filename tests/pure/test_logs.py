@@ -194,6 +194,23 @@ def test_the_level_changes_while_it_runs(configure: Configure) -> None:
         logs.set_level("loud")
 
 
+def test_a_line_of_every_mission_is_written_so_often_a_second_and_counted_beyond(configure: Configure) -> None:
+    written = configure()
+    log, many = logs.get("door"), 3 * logs.OFTEN
+    for n in range(many):
+        log.often("accept", n=n)
+    said = written()
+    assert [line["n"] for line in said[: logs.OFTEN]] == list(range(logs.OFTEN))
+    assert len(said) < many
+    logs._rations["door", "accept"]._until = 0.0  # the next second
+    log.often("accept", n=many)
+    assert written()[0]["unsaid"] + sum(line.get("unsaid", 0) for line in said) == many - len(said)
+    logs.set_level("debug")
+    for n in range(many):
+        log.often("accept", n=n)
+    assert len(written()) == many
+
+
 def test_configuring_twice_writes_once(configure: Configure) -> None:
     configure()
     written = configure()
