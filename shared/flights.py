@@ -6,6 +6,8 @@ With one flight Redis and Python take turns to idle; a second one, once enough w
 import asyncio
 from collections import deque
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from shared.redis import Link, ReplyError
@@ -21,6 +23,9 @@ class _Waiting(NamedTuple):
     head: tuple[Arg, ...]
     item: tuple[Arg, ...]
     answer: asyncio.Future[Any]
+
+
+_ITEM: Final = attrgetter("item")
 
 
 class Flights:
@@ -61,7 +66,7 @@ class Flights:
             head, batch = waiting[0].head, list[_Waiting]()
             while waiting and len(batch) < MOST and waiting[0].head == head:
                 batch.append(waiting.popleft())
-            args = [*head, *(arg for one in batch for arg in one.item)]
+            args = [*head, *chain.from_iterable(map(_ITEM, batch))]
             self._flying += 1
             flight = self._link.call("EVALSHA", self._script.sha, 1, self._prefix, *args)
             flight.add_done_callback(partial(self._land, batch, args))
