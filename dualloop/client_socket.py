@@ -49,14 +49,24 @@ async def frames(url: str, correlation_id: str, after_seq: int) -> AsyncGenerato
         code = error.rcvd.code if error.rcvd is not None else 0
         if code in FINAL:
             status, word = FINAL[code]
-            raise _refused(status, word, f"the socket was closed with {code}: {error}") from error
+            raise _refused(status, word, f"the foreground at {url} closed the socket: {error}") from error
         raise UnreachableError(f"The socket of {url} was lost: {error}.", sent=True) from error
     except InvalidStatus as error:
         status = error.response.status_code
-        raise _refused(status, "refused", f"{address} opens no socket (HTTP {status})") from error
+        refused = _refused(status, "refused", f"the foreground at {url} opens no socket (HTTP {status})")
+        raise _told(error.response.body) or refused from error
     except (InvalidHandshake, OSError, TimeoutError) as error:
         why = str(error) or type(error).__name__
         raise UnreachableError(f"No foreground answers at {url} ({why}).", sent=False) from error
+
+
+def _told(body: bytes | bytearray) -> ClientProblem | None:
+    """The problem that a refused handshake came with, if it is one."""
+    try:
+        document = from_json(body)
+    except ValueError:
+        return None
+    return ClientProblem(document) if isinstance(document, dict) and "code" in document else None
 
 
 def _refused(status: int, code: str, detail: str) -> ClientProblem:

@@ -153,6 +153,8 @@ class Watching:
     def _want(self, watched: Watched) -> None:
         if not watched.watch.behind or self._watched.get(watched.task_id) is not watched:
             return
+        if not watched.head:
+            return  # its first reading, which introduces it, is under way: another one would tell news without a head
         self._behind[watched.task_id] = watched
         if not self._catching_up:
             self._catching_up = True
