@@ -98,6 +98,7 @@ def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2) -> Non
     else:
         took = between(result["created_at"], result["finished_at"])
         say(f"{status} after {took}", "green" if status == Status.SUCCEEDED else "yellow")
+        say(result["task_id"], "dim")
         section("Result", result["result"])
         section("Freshness", result["freshness"])
     if status != Status.SUCCEEDED:
