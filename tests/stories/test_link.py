@@ -36,9 +36,8 @@ async def test_answers_come_to_whoever_asked(link: Link) -> None:
 
 async def test_a_refused_command_says_why_and_harms_no_other(link: Link) -> None:
     await link.call("SET", "text", "x")
-    wrong, right = await asyncio.gather(
-        link.call("LPUSH", "text", "y"), link.call("GET", "text"), return_exceptions=True
-    )
+    calls = (link.call("LPUSH", "text", "y"), link.call("GET", "text"))
+    wrong, right = list[object](await asyncio.gather(*calls, return_exceptions=True))
     assert isinstance(wrong, ReplyError)
     assert str(wrong).startswith("WRONGTYPE")
     assert right == b"x"
