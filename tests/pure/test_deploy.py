@@ -1,0 +1,149 @@
+"""The deploy files, as far as they can be checked without a Docker engine."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from ruamel.yaml import YAML
+
+from shared.settings import Settings
+from tests import compose
+
+ROOT = compose.FILE.parent
+DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text()
+SERVICES = compose.services()
+
+
+def run(*command: str | Path) -> None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def is_compose(file: Path) -> None:
+    run(sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", file)
+
+
+def test_the_compose_file_keeps_to_the_specification() -> None:
+    is_compose(compose.FILE)
+
+
+def test_the_override_that_the_readme_shows_does_too(tmp_path: Path) -> None:
+    shown = re.search(r"```yaml\n# docker-compose.override.yml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert shown
+    (tmp_path / "override.yml").write_text(shown[1])
+    is_compose(tmp_path / "override.yml")
+
+
+def test_the_dockerfile_is_sound() -> None:
+    run(Path(sys.executable).parent / "hadolint", ROOT / "deploy" / "Dockerfile")
+
+
+def test_who_is_waited_for_exists_and_can_be_healthy() -> None:
+    for service in SERVICES.values():
+        for other, how in service.get("depends_on", {}).items():
+            assert how == {"condition": "service_healthy"}
+            assert "healthcheck" in SERVICES[other]
+
+
+def test_every_volume_is_declared() -> None:
+    declared = YAML(typ="safe").load(compose.FILE.read_text())["volumes"]
+    used = {volume.partition(":")[0] for service in SERVICES.values() for volume in service.get("volumes", ())}
+    assert used == set(declared)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_may_do_little_and_comes_back(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["restart"] == "unless-stopped"
+    assert service["init"] is True
+    assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}
+    assert service["logging"]["options"]["max-size"]
+
+
+def test_only_the_foreground_is_published_and_on_loopback_alone() -> None:
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+    assert published == {"foreground": [f"127.0.0.1:8000:{compose.settings(SERVICES['foreground']).port}"]}
+
+
+def test_nothing_secret_stands_in_it() -> None:
+    names = {name for service in SERVICES.values() for name in service.get("environment", {})}
+    assert [name for name in names if re.search("PASS|SECRET|TOKEN|CREDENTIAL", name)] == []
+
+
+@pytest.mark.parametrize("name", compose.OURS)
+def test_its_variables_are_settings(name: str) -> None:
+    known = {f"{compose.PREFIX}{field.upper()}" for field in Settings.model_fields}
+    assert set(SERVICES[name]["environment"]) <= known
+    assert all(isinstance(value, str) for value in SERVICES[name]["environment"].values())
+
+
+def test_the_addresses_lead_to_a_service_that_serves_that_name() -> None:
+    front, worker, home = (compose.settings(SERVICES[name]) for name in compose.OURS)
+    for one in (front, worker):
+        at = urlsplit(one.home_url or "")
+        assert (at.hostname, at.port) == ("home", home.home_port)
+        assert at.hostname in home.allowed_hosts
+        assert urlsplit(one.redis_url or "").hostname == "valkey"
+        (told,) = one.url
+        assert (urlsplit(told).hostname, urlsplit(told).port) == ("foreground", front.port)
+    assert {"localhost", "127.0.0.1", "foreground"} <= set(front.allowed_hosts)
+    assert front.host == home.home_host == "0.0.0.0"  # noqa: S104  within the container; what is published is above
+
+
+def test_health_is_asked_where_it_is_told() -> None:
+    front, worker, home = (compose.settings(SERVICES[name]) for name in compose.OURS)
+    assert front.port == worker.health_port == home.home_port == 8000
+    for name in compose.OURS:
+        assert '"127.0.0.1", 8000' in SERVICES[name]["healthcheck"]["test"][3]
+
+
+def test_a_worker_can_be_lost_and_none_is_killed_while_it_drains() -> None:
+    assert SERVICES["background"]["deploy"]["replicas"] >= 2
+    for name in ("foreground", "background"):
+        drain_s = compose.settings(SERVICES[name]).drain_s
+        assert compose.seconds(SERVICES[name]["stop_grace_period"]) >= drain_s + 5
+
+
+def test_redis_keeps_what_was_accepted() -> None:
+    command = SERVICES["valkey"]["command"]
+    options = dict(zip(command[1::2], command[2::2], strict=True))
+    assert options["--appendonly"] == "yes"
+    assert options["--appendfsync"] == "everysec"
+    assert options["--maxmemory-policy"] == "noeviction"
+    assert "valkey:/data" in SERVICES["valkey"]["volumes"]
+
+
+def test_what_the_image_is_made_of_is_there_and_not_ignored() -> None:
+    copied = [words.split()[:-1] for words in re.findall(r"^COPY (?!--)(.*)$", DOCKERFILE, re.MULTILINE)]
+    sources = {source for words in copied for source in words}
+    assert [source for source in sources if not (ROOT / source).exists()] == []
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {line.removeprefix("!") for line in lines if line.startswith("!")} == sources
+    assert "*" in lines
+
+
+def test_the_image_has_every_package_and_the_pinned_tool() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    for package in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
+        assert f"COPY {package} {package}\n" in DOCKERFILE
+    pinned = re.search(r"^UV_VERSION := (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert pinned
+    assert f"uv=={pinned[1]}" in DOCKERFILE
+    assert "requirements.lock" in DOCKERFILE
+
+
+def test_the_image_runs_as_nobody_in_particular() -> None:
+    assert re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE) == ["10001:10001"]
+    state = SERVICES["background"]["tmpfs"]
+    assert state == ["/var/lib/dualloop:mode=0700,uid=10001,gid=10001"]
+    assert "DUALLOOP_STATE_DIR=/var/lib/dualloop" in DOCKERFILE
+    stages = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    assert len(set(stages)) == 1, "the environment is made where it is used"
+    assert not stages[0].endswith(":latest")

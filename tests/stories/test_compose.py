@@ -1,0 +1,156 @@
+"""What docker-compose.yml says, run without an engine: its commands, its variables, its health checks.
+
+Each service is a process with a state folder of its own; names and ports of the containers' network become loopback
+ones. What an engine adds, the image and the network, is not shown here.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+import redis
+
+from dualloop.lifeline import ends_with_parent
+from dualloop.parts import free_port
+from dualloop.redis_program import bundled_program
+from tests import compose
+from tests.waiting import until
+
+LOCAL: Final = "127.0.0.1"
+START_S: Final = 60.0
+COMMAND: Final = {"type": "device.control", "payload": {"entity": "light.hall", "action": "turn_on"}}
+
+
+class Containers:
+    """The services as processes, started in the order that their dependencies ask for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.services = compose.services()
+        self.folder = folder
+        self.ports = {name: free_port(LOCAL) for name in self.services}
+        self.processes: dict[str, list[subprocess.Popen[bytes]]] = {}
+
+    def here(self, value: str, service: str) -> str:
+        """A value with the addresses of this machine."""
+        for name, inside in (("valkey", "6379"), *((name, "8000") for name in compose.OURS)):
+            value = value.replace(f"//{name}:{inside}", f"//{LOCAL}:{self.ports[name]}")
+        return {"0.0.0.0": LOCAL, "8000": str(self.ports[service])}.get(value, value)  # noqa: S104  replaced, not bound
+
+    def start(self) -> None:
+        waiting = dict(self.services)
+        while waiting:
+            name = next(one for one, told in waiting.items() if not waiting.keys() & told.get("depends_on", {}).keys())
+            self._start(name, waiting.pop(name))
+
+    def _start(self, name: str, service: dict[str, Any]) -> None:
+        for number in range(service.get("deploy", {}).get("replicas", 1)):
+            if number:
+                self.ports[name] = free_port(LOCAL)  # in a container each has the same one
+            folder = self.folder / f"{name}-{number}"
+            folder.mkdir()
+            with (folder / "log").open("wb") as log:
+                process = subprocess.Popen(
+                    self._argv(name, service["command"]),
+                    cwd=folder,
+                    env=self._env(name, service, folder),
+                    preexec_fn=ends_with_parent(),  # noqa: PLW1509  tests run in the main thread
+                    start_new_session=True,
+                    stdout=log,
+                    stderr=log,
+                )
+            self.processes.setdefault(name, []).append(process)
+            until(lambda: self.healthy(name) or process.poll() is not None, START_S, f"{name} is healthy")  # noqa: B023  called in this turn
+            assert process.poll() is None, (folder / "log").read_text()
+
+    def _argv(self, name: str, command: list[str]) -> list[str]:
+        if name != "valkey":
+            return [sys.executable, "-m", "dualloop", *command]
+        program = bundled_program()
+        if program is None:
+            pytest.skip("no bundled server here")
+        assert command[0] == "valkey-server"
+        return [str(program.path), *command[1:], "--bind", LOCAL, "--port", str(self.ports[name])]
+
+    def _env(self, name: str, service: dict[str, Any], folder: Path) -> dict[str, str]:
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(compose.PREFIX)}
+        given = {key: self.here(value, name) for key, value in service.get("environment", {}).items()}
+        return inherited | {"DUALLOOP_STATE_DIR": str(folder), "PYTHONPATH": str(Path.cwd())} | given
+
+    def healthy(self, name: str) -> bool:
+        """Its own health check, as it is written."""
+        kind, *words = self.services[name]["healthcheck"]["test"]
+        if kind == "CMD-SHELL":  # valkey-cli is in the image, not here
+            with contextlib.suppress(redis.RedisError), redis.Redis(LOCAL, self.ports[name]) as client:
+                return bool(client.ping())
+            return False
+        python, *rest = (word.replace("8000", str(self.ports[name])) for word in words)
+        assert python == "python"
+        return subprocess.run((sys.executable, *rest), check=False, capture_output=True).returncode == 0
+
+    def stop(self, name: str) -> list[int]:
+        """SIGTERM, as an engine stops it; the exit codes."""
+        for process in self.processes[name]:
+            process.send_signal(signal.SIGTERM)
+        within = compose.seconds(self.services[name]["stop_grace_period"])
+        return [process.wait(within) for process in self.processes[name]]
+
+    def end(self) -> None:
+        for process in (one for processes in self.processes.values() for one in processes):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def containers(tmp_path: Path) -> Iterator[Containers]:
+    containers = Containers(tmp_path)
+    try:
+        containers.start()
+        yield containers
+    finally:
+        containers.end()
+
+
+def test_the_services_find_each_other_serve_their_names_and_stop_in_time(containers: Containers) -> None:
+    front = f"http://{LOCAL}:{containers.ports['foreground']}"
+    with httpx.Client(base_url=front, trust_env=False, timeout=30) as client:
+        until(lambda: client.get("/v1/mission-types").json()["mission_types"], what="the workers' types are announced")
+        for host in ("localhost:8000", "127.0.0.1:8000", "foreground:8000"):
+            sent = client.post("/v1/commands", json=COMMAND, headers={"host": host})
+            assert sent.status_code == 202, sent.text
+        result = client.get(sent.json()["links"]["result"], params={"wait": 20}).json()
+        assert result["status"] == "SUCCEEDED"
+        assert client.get("/v1/home/devices/light.hall").json()["value"]["power"] == "on"
+        assert client.get("/v1/mission-types", headers={"host": "elsewhere"}).status_code == 421
+    home = f"http://{LOCAL}:{containers.ports['home']}/devices/light.hall"
+    assert httpx.get(home, headers={"host": "home:8000"}, trust_env=False).status_code == 200
+    assert [containers.stop(name) for name in ("foreground", "background", "home", "valkey")] == [[0], [0, 0], [0], [0]]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="has one loopback address")
+def test_the_home_listens_where_it_is_told(tmp_path: Path) -> None:
+    """Also the address that it writes down is that one."""
+    log = (tmp_path / "log").open("wb")
+    with (
+        log,
+        subprocess.Popen(
+            (sys.executable, "-m", "dualloop", "home"),
+            env=os.environ | {"DUALLOOP_STATE_DIR": str(tmp_path), "DUALLOOP_HOME_HOST": "127.0.0.2"},
+            preexec_fn=ends_with_parent(),  # noqa: PLW1509  tests run in the main thread
+            stderr=log,
+        ) as process,
+    ):
+        try:
+            url = tmp_path / "home.url"
+            until(lambda: url.exists() or process.poll() is not None, START_S)
+            address = url.read_text()
+            assert address.startswith("http://127.0.0.2:")
+            assert httpx.get(f"{address}/livez", headers={"host": "localhost"}, trust_env=False).status_code == 200
+        finally:
+            process.kill()
