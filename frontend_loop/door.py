@@ -101,7 +101,7 @@ class Door:
         now = now_ms()
         task_id = self._fleet.ids.new(shard, now)
         row = entry.row
-        priority = command.priority or row.priority
+        priority = str(command.priority or row.priority)  # plain: an enum costs the serializer a look-up
         deadline_ms = round((command.deadline_s or row.deadline_s or self._settings.deadline_s) * 1000)
         lane = f"{priority}:{row.pool}:{tenant}"
         if watch is not None:

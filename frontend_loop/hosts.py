@@ -15,16 +15,25 @@ class HostCheck:
         """`allowed` without ports; ``*`` for all."""
         self._app = app
         self._allowed = frozenset(host.lower().encode() for host in allowed)
+        self._any = b"*" in self._allowed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let through, or answer 421."""
-        # probes are asked by address, and tell nothing that a page could use
-        if scope["type"] in {"http", "websocket"} and b"*" not in self._allowed and not is_probe(scope):
-            host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-            if bare(host) not in self._allowed:
+        if not self._any and scope["type"] in {"http", "websocket"}:
+            host = _host(scope)
+            # probes are asked by address, and tell nothing that a page could use
+            if bare(host) not in self._allowed and not is_probe(scope):
                 await _refuse(scope, receive, send, host.decode("latin-1"))
                 return
         await self._app(scope, receive, send)
+
+
+def _host(scope: Scope) -> bytes:
+    value: bytes
+    for name, value in scope["headers"]:
+        if name == b"host":
+            return value
+    return b""
 
 
 def bare(host: bytes) -> bytes:

@@ -20,6 +20,7 @@ from shared.telemetry import incoming, serve_span
 log = get(__name__)
 
 COMMANDS: Final = "/v1/commands"
+SPAN: Final = f"POST {COMMANDS}"
 JSON: Final = (b"content-type", b"application/json")
 POLL_AFTER_S: Final = "1"
 """Retry-After of a result that is not there yet."""
@@ -61,7 +62,7 @@ class Commands:
         if content_type.partition(b";")[0].strip().lower() != b"application/json":
             raise Problem("wrong_content_type", "send the command as JSON, with content-type: application/json")
         raw = await read_body(receive, self._max_body)
-        with serve_span(incoming(traceparent), f"POST {COMMANDS}") as trace:
+        with serve_span(incoming(traceparent), SPAN) as trace:
             ack = await self._door.accept(raw, "http", traceparent=trace.child_header())
         task_id = ack.task_id.encode()
         return 202, [JSON, (b"location", b"/v1/results/" + task_id), (b"x-correlation-id", task_id)], ack.body
