@@ -7,7 +7,7 @@ import typer
 from pydantic_core import to_json
 
 from dualloop.cli.asking import ask
-from dualloop.cli.output import Json, ago, between, facts, machine, moment, say, section, table
+from dualloop.cli.output import Json, ago, between, console, facts, machine, moment, say, section, table
 from dualloop.cli.send import Id
 from shared.status import Status
 
@@ -19,6 +19,8 @@ group = typer.Typer(help="List, show and cancel missions.", no_args_is_help=True
 commands.add_typer(group, name="missions")
 
 PAGE = 200
+LOOKED_AT = 2_000
+"""Rows that a list looks at for the youngest: the foreground has no order of all of them."""
 
 
 @group.command()
@@ -33,46 +35,31 @@ def ls(  # noqa: PLR0913  the filters of the API
     limit: Annotated[int, typer.Option(min=1, help="Rows at most.")] = 50,
     json: Json = False,
 ) -> None:
-    """List missions that fit all filters, in no order that means anything across pages."""
+    """List missions that fit all filters, the youngest first."""
     filters = {"status": status, "type": type_, "state": state, "target": target, "q": q}
 
-    async def work(client: "Client") -> tuple[list[dict[str, Any]], str | None]:
-        rows: list[dict[str, Any]] = []
+    async def work(client: "Client") -> tuple[list[dict[str, Any]], bool]:
+        found: dict[str, dict[str, Any]] = {}
         cursor = None
-        while True:
-            page = await client.missions(
-                **filters, correlation_id=correlation_id, cursor=cursor, limit=min(PAGE, limit - len(rows))
-            )
-            rows += page["missions"]
-            cursor = page["cursor"]
-            if cursor is None or len(rows) >= limit:
-                return rows, cursor
+        while len(found) < max(LOOKED_AT, limit):
+            page = await client.missions(**filters, correlation_id=correlation_id, cursor=cursor, limit=PAGE)
+            found |= {row["task_id"]: row for row in page["missions"]}
+            if (cursor := page["cursor"]) is None:
+                break
+        return sorted(found.values(), key=lambda row: str(row["created_at"]), reverse=True), cursor is None
 
-    rows, cursor = ask(work)
-    rows = sorted({row["task_id"]: row for row in rows}.values(), key=lambda row: str(row["created_at"]), reverse=True)
+    rows, whole = ask(work)
     if json:
-        machine({"missions": rows, "cursor": cursor})
+        machine({"missions": rows[:limit], "whole": whole and len(rows) <= limit})
         return
     if not rows:
         say("No mission fits.")
         return
-    table(
-        ("MISSION", "STATUS", "STATE", "TYPE", "TARGET", "AGE"),
-        [
-            (
-                row["task_id"],
-                f"{row['status']} ({row['waiting_for']})" if row["waiting_for"] else row["status"],
-                "" if row["state"] == row["status"] else row["state"],
-                row["type"],
-                row["target"] or "",
-                ago(row["created_at"]),
-            )
-            for row in rows
-        ],
-        fixed=frozenset({"MISSION", "STATUS", "AGE"}),
-    )
-    if cursor is not None:
-        say(f"There are more: --limit {limit * 4}, or a filter.", "dim")
+    _rows(rows[:limit])
+    if not whole:
+        say(f"There are more than {len(rows)}, in no order: these are the youngest of those. Use a filter.", "dim")
+    elif len(rows) > limit:
+        say(f"The youngest {limit} of {len(rows)}: see more with --limit.", "dim")
 
 
 @group.command()
@@ -121,6 +108,31 @@ def cancel(
     for id_, status in told.items():
         done = "cancelled" if status == Status.CANCELLED else f"{status}, told to end"
         say(f"{id_}  {done}")
+
+
+def _rows(rows: list[dict[str, Any]]) -> None:
+    """As a table; a terminal that is too narrow for all of it has less of it."""
+    room = console().width
+    shown = [
+        "MISSION",
+        "STATUS",
+        *(["STATE"] if room >= 90 else []),
+        "TYPE",
+        *(["TARGET"] if room >= 110 else []),
+        "AGE",
+    ]
+    cells = [
+        {
+            "MISSION": row["task_id"],
+            "STATUS": f"{row['status']} ({row['waiting_for']})" if row["waiting_for"] else row["status"],
+            "STATE": "" if row["state"] == row["status"] else row["state"],
+            "TYPE": row["type"],
+            "TARGET": row["target"] or "",
+            "AGE": ago(row["created_at"]),
+        }
+        for row in rows
+    ]
+    table(shown, [[row[name] for name in shown] for row in cells], fixed=frozenset({"MISSION", "STATUS", "AGE"}))
 
 
 def _facts(mission: Mapping[str, Any]) -> dict[str, str]:

@@ -100,8 +100,8 @@ def moment(at: str | None) -> str:
 
 
 def ago(at: str) -> str:
-    """How long ago, in short."""
-    return lasting(round((datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds() * 1000))
+    """How long ago, in its largest unit."""
+    return " ".join(between(at, datetime.now(UTC).isoformat()).split()[:2])
 
 
 def between(begin: str | None, end: str | None) -> str:

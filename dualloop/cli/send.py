@@ -116,7 +116,8 @@ def _event(frame: Mapping[str, Any]) -> None:
         say(f"{'':14}{to_json({key: value for key, value in frame.items() if key != 'op'}).decode()}", "dim")
         return
     data = "" if frame["data"] is None else f"  {to_json(frame['data']).decode()}"
-    say(f"{moment(frame['at'])}  {frame['status']:12}  {frame['state']}{data}")
+    state = "" if frame["state"] == frame["status"] else frame["state"]
+    say(f"{moment(frame['at'])}  {frame['status']:12}  {state}{data}")
 
 
 def _payload(text: str) -> dict[str, Any]:

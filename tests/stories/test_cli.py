@@ -96,7 +96,9 @@ async def test_missions_are_listed_shown_cancelled_and_explained(stack: Stack, t
         )
         assert [row["task_id"] for row in running.json["missions"]] == [slow]
         assert (await terminal.run("missions", "ls", "--type", "no.such")).out == "No mission fits.\n"
-        assert "There are more" in (await terminal.run("missions", "ls", "--limit", "1")).out
+        youngest = (await terminal.run("missions", "ls", "--limit", "1")).out.splitlines()
+        assert youngest[1].split()[2] == "test.noop"
+        assert youngest[2] == "The youngest 1 of 3: see more with --limit."
 
         shown = (await terminal.run("missions", "show", slow)).out
         assert shown.startswith("RUNNING in ACTING on worker ")

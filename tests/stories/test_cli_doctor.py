@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 import redis
 
 from shared import keys
-from tests.conftest import StartRedis
+from tests.conftest import SERVERS, StartRedis
 from tests.stories.stack import running
 from tests.stories.terminal import Said, Terminal
 from tests.waiting import eventually
@@ -74,8 +75,9 @@ async def test_a_sound_system_passes_and_each_part_that_goes_is_named(start_redi
         assert away.err.endswith("checks failed: redis, foreground.\n")
 
 
-async def test_a_redis_that_would_lose_missions_is_told_of(start_redis: StartRedis, tmp_path: Path) -> None:
-    server = start_redis("--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
+@pytest.mark.parametrize("name", SERVERS)
+async def test_a_redis_that_would_lose_missions_is_told_of(start_redis: StartRedis, tmp_path: Path, name: str) -> None:
+    server = start_redis("--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru", name=name)
     with server.client() as client:
         client.config_set("requirepass", "hunter2")
     url = server.url.replace("unix://", "unix://:hunter2@")

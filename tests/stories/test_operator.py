@@ -153,8 +153,10 @@ async def test_a_killed_worker_is_told_of(redis_url: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-async def test_pages_hold_every_mission_once_and_keep_their_limit(redis_url: str, tmp_path: Path, shards: int) -> None:
-    async with running(redis_url, tmp_path, DUALLOOP_SHARDS=str(shards)) as stack:
+async def test_pages_hold_every_mission_once_and_keep_their_limit(
+    any_redis_url: str, tmp_path: Path, shards: int
+) -> None:
+    async with running(any_redis_url, tmp_path, DUALLOOP_SHARDS=str(shards)) as stack:
         see = operator(stack)
         async with see.http:
             await stack.workers[0].stop()
