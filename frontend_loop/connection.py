@@ -157,12 +157,11 @@ class Connection:
             self.cut(CLOSE_S)
 
     def _slow(self) -> None:
-        """Close; the reason is the cursor to resume from, of the mission whose news were first in line."""
-        first = self._outbox.first_about()
+        """Close; the reason is the cursor to resume from, of the mission whose news are first in line."""
         reason: dict[str, Any] = {}
-        if first is not None and first.about is not None:
-            after_seq = first.seq if first.final else max(0, first.seq - 1)
-            reason = {"correlation_id": first.about.task_id, "after_seq": after_seq}
+        if (cursor := self._outbox.cursor()) is not None:
+            watched, after_seq = cursor
+            reason = {"correlation_id": watched.task_id, "after_seq": after_seq}
         log.warning("slow reader", watches=len(self._watching), **reason)
         self._close(SLOW, to_json(reason).decode(), drop=True)
         self._watching.forget_all()

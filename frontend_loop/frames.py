@@ -43,7 +43,9 @@ class Frame:
         Raises:
             Problem: 422.
         """
-        value = self.fields.get("after_seq", 0)
+        value = self.fields.get("after_seq")
+        if value is None:
+            return 0
         if type(value) is not int or not 0 <= value <= _FARTHEST_SEQ:
             raise invalid(
                 [{"pointer": "/after_seq", "detail": "the seq of the last event seen, a whole number from 0"}]

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 About = TypeVar("About")
@@ -48,9 +49,16 @@ class Outbox(Generic[About]):
         """What is to leave next, or is just leaving."""
         return self._parcels[0] if self._parcels else None
 
-    def first_about(self) -> Parcel[About] | None:
-        """The first in line that is about a mission."""
-        return next((parcel for parcel in self._parcels if parcel.about is not None), None)
+    def cursor(self) -> tuple[About, int] | None:
+        """A mission whose news wait, and the last seq of it that leaves before them; None: no news wait.
+
+        What is just leaving counts as gone: whoever gets to know the cursor has got it before.
+        """
+        for parcel in islice(self._parcels, 1, None):
+            if parcel.about is not None:
+                return parcel.about, parcel.seq if parcel.final else max(0, parcel.seq - 1)
+        head = self.head
+        return (head.about, head.seq) if head is not None and head.about is not None else None
 
     @property
     def stuck(self) -> bool:
