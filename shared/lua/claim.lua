@@ -103,6 +103,12 @@ local function park(id, m, kind)
   call('ZADD', P .. 'parked:' .. kind, since, id)
   call('SADD', P .. 'parked_types', kind)
 end
+local function ready(id)
+  local m = call('HMGET', record(id), unpack(FIELDS))
+  if m[1] ~= 'lane' then return end
+  local kind = m[2] .. '@' .. m[3]
+  if knows(kind) then lease(id, m) else park(id, m, kind) end
+end
 local function take(priority, pool, most)
   local ring, turn, share, left = P .. 'ring:' .. priority .. ':' .. pool, now, 0, 0
   while #taken < most and looked < LOOKED_AT do
@@ -120,15 +126,21 @@ local function take(priority, pool, most)
       call('ZADD', ring, turn, tenant)
     end
     left = left - 1
-    for i = 1, #ids, 2 do
-      local id = ids[i]
-      local m = call('HMGET', record(id), unpack(FIELDS))
-      looked = looked + 1
-      if m[1] == 'lane' then
-        local kind = m[2] .. '@' .. m[3]
-        attempt(knows(kind) and lease or park, id, m, kind)
-      end
-    end
+    for i = 1, #ids, 2 do attempt(ready, ids[i]) end
+    looked = looked + #ids / 2
+  end
+end
+local function parked(id)
+  local m = call('HMGET', record(id), unpack(FIELDS))
+  if m[1] ~= 'parked' then return end
+  local target = m[13] and m[13] ~= '' and P .. 'target:' .. m[13]
+  local holder = target and call('GET', target)
+  if holder and holder ~= id then
+    local w = call('HMGET', record(id), 'lane', 'order')
+    call('HSET', record(id), 'place', enter(id, w[1], w[2], m[13]), 'ready_at', now)
+  else
+    if target then call('SET', target, id) end
+    lease(id, m)
   end
 end
 local function unpark(kind, most)
@@ -138,19 +150,8 @@ local function unpark(kind, most)
       call('SREM', P .. 'parked_types', kind)
       return
     end
-    local m = call('HMGET', record(id), unpack(FIELDS))
+    attempt(parked, id)
     looked = looked + 1
-    if m[1] == 'parked' then
-      local target = m[13] and m[13] ~= '' and P .. 'target:' .. m[13]
-      local holder = target and call('GET', target)
-      if holder and holder ~= id then
-        local w = call('HMGET', record(id), 'lane', 'order')
-        call('HSET', record(id), 'place', enter(id, w[1], w[2], m[13]), 'ready_at', now)
-      else
-        if target then call('SET', target, id) end
-        attempt(lease, id, m)
-      end
-    end
   end
 end
 -- Every lane has a share (P9), also where slots come free one at a time: the odd slot falls to one side as the multiples

@@ -4,16 +4,17 @@
 -- Answers   {missions removed, ms until the next one is due or -1}
 -- Invariant nothing of a mission is left behind, and none goes while its outbox rows are not carried out (P5).
 local due, removed = call('ZRANGE', P .. 'retire', '-inf', now, 'BYSCORE', 'LIMIT', 0, 50), 0
-for _, id in ipairs(due) do
+local function item(id)
   local m = call('HMGET', record(id), 'place', 'type', 'status', 'state')
-  if m[1] and m[1] ~= 'ended' then call('ZREM', P .. 'retire', id) -- an index that disagrees is dropped (P1)
-  elseif call('EXISTS', P .. 'outbox:' .. id) == 1 then call('ZADD', P .. 'retire', now + ARGV[1], id)
-  else
-    if m[1] then count(m[2], m[3], m[4], -1) end
-    call('DEL', record(id), P .. 'log:' .. id, P .. 'result:' .. id, P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id)
-    call('ZREM', P .. 'retire', id)
-    removed = removed + 1
-  end
+  if m[1] and m[1] ~= 'ended' then return call('ZREM', P .. 'retire', id) end -- an index that disagrees is dropped (P1)
+  if call('EXISTS', P .. 'outbox:' .. id) == 1 then return call('ZADD', P .. 'retire', now + ARGV[1], id) end
+  call('DEL', record(id), P .. 'log:' .. id, P .. 'result:' .. id, P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id)
+  call('ZREM', P .. 'retire', id)
+  if m[1] then count(m[2], m[3], m[4], -1) end
+  removed = removed + 1
+end
+for _, id in ipairs(due) do
+  if not attempt(item, id) then call('ZADD', P .. 'retire', now + ARGV[1], id) end
 end
 settle()
 local next_due = call('ZRANGE', P .. 'retire', 0, 0, 'WITHSCORES')[2]

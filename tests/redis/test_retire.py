@@ -68,6 +68,17 @@ def test_fifty_a_script(verbs: Verbs) -> None:
     assert leftovers(read(verbs.redis)) == []
 
 
+def test_a_failed_mission_never_fails_the_others(verbs: Verbs) -> None:
+    ended(verbs, "a", "z")
+    verbs.redis.set(verbs.key("mission:bad"), "of another type")
+    verbs.redis.zadd(verbs.key("retire"), {"bad": 0})
+
+    removed, next_ms = verbs.retire(again_ms=5000)
+    assert removed == 2
+    assert 0 < next_ms <= 5000
+    assert (verbs.place("a"), verbs.place("z")) == ("gone", "gone")
+
+
 def test_the_counts_of_what_is_left_are_right(verbs: Verbs) -> None:
     ended(verbs, "m", "n")
     verbs.set_score("retire", "n", FAR)
