@@ -1,5 +1,6 @@
 """The commands that run processes: all of them together, or one."""
 
+import contextlib
 from typing import Annotated
 
 import typer
@@ -27,7 +28,7 @@ def foreground() -> None:
     """Run one foreground process: accepts commands and tells results."""
     from frontend_loop.app import run  # noqa: PLC0415  the other processes do without it
 
-    run(_with_redis(Settings()))
+    run(_joined(Settings()))
 
 
 @commands.command()
@@ -35,7 +36,7 @@ def background() -> None:
     """Run one background process: decides and does."""
     from backend_loop.main import run  # noqa: PLC0415  the other processes do without it
 
-    run(_with_redis(Settings()))
+    run(_joined(Settings()))
 
 
 @commands.command()
@@ -46,10 +47,18 @@ def home() -> None:
     run(Settings())
 
 
-def _with_redis(settings: Settings) -> Settings:
-    """Settings with the Redis of the ``up`` that runs on the state folder, unless they name one."""
-    if settings.redis_url is not None:
-        return settings
+def _joined(settings: Settings) -> Settings:
+    """Settings with the Redis and the home of the ``up`` that runs on the state folder, unless they name others."""
+    given = {}
+    if settings.redis_url is None:
+        given["redis_url"] = _redis_url(settings)
+    if settings.home_url is None:
+        with contextlib.suppress(OSError):  # there is none
+            given["home_url"] = (settings.state_dir / "home.url").read_text()
+    return settings.model_copy(update=given)
+
+
+def _redis_url(settings: Settings) -> str:
     from dualloop.embedded import running_url  # noqa: PLC0415  not needed where the URL is given
 
     url = running_url(settings.state_dir)
@@ -57,4 +66,4 @@ def _with_redis(settings: Settings) -> Settings:
         raise Refusal(
             f"No Redis: set DUALLOOP_REDIS_URL, or run dualloop up (none runs on {settings.state_dir.absolute()})."
         )
-    return settings.model_copy(update={"redis_url": url})
+    return url
