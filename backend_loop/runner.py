@@ -51,7 +51,8 @@ class Runner:
         self._rev = claimed.rev
         self._entries: tuple[bytes, ...] = claimed.unread
         self._handling: asyncio.Task[Any] | None = None
-        self._interrupted = self._signalled = False
+        self._cut = ""  # why we cancelled the handler that runs: "entry" or "timeout"
+        self._signalled = False
         self._kept = True
         self.draining = False
         self._course: Course
@@ -88,7 +89,7 @@ class Runner:
                 trace, mission_type=self.claimed.type, state=self._course.state, attempt=self._course.attempt
             ) as span:
                 outcome = await self._handle(span)
-                if isinstance(outcome, Fail | Retry):
+                if isinstance(outcome, (Fail, Retry)):
                     span.fail(outcome.code, outcome.message)
             await self._advance([outcome] if outcome is not None else [], [])
         if self._kept:
@@ -98,8 +99,13 @@ class Runner:
         """Something was posted to the inbox: if it interrupts, the handler is cut at its next await."""
         if self._handling is None:
             self._signalled = True  # between two handlers: the next one looks before it begins
-        elif not self._interrupted and await self._is_interrupted() and self._handling is not None:
-            self._interrupted = True
+        elif not self._cut and await self._is_interrupted():
+            self._cancel("entry")
+
+    def _cancel(self, why: str) -> None:
+        """Cut the handler that runs, if one does and is not cut already."""
+        if self._handling is not None and not self._cut:
+            self._cut = why
             self._handling.cancel()
 
     async def _is_interrupted(self) -> bool:
@@ -192,42 +198,45 @@ class Runner:
             self._signalled = False
             if await self._is_interrupted():
                 return None
-        task = self._handling = asyncio.current_task()
-        self._interrupted = False
+        course, spec = self._course, self._definition.states[self._course.state]
         tools: Toolbox[Any, Any] = Toolbox(
             claimed=self.claimed,
-            course=self._course,
+            course=course,
             envelope=self._envelope,
             payload=self._payload,
             context=self._context,
             outside=self._outside,
             trace=trace,
         )
+        task = self._handling = _this_task()
+        self._cut = ""
+        # by hand: asyncio.timeout costs four times as much, and what cuts a handler is at home here anyway
+        limit = task.get_loop().call_later(spec.timeout_s, self._cancel, "timeout")
         try:
-            with logs.bound(state=self._course.state):
-                return await self._call(self._definition.states[self._course.state], tools)
+            with logs.bound(state=course.state):
+                return await self._call(spec, tools)
         except asyncio.CancelledError:
-            if not self._interrupted:
-                raise
-            return None
+            if not self._cut or task.cancelling() > 1:
+                raise  # somebody else wants this task gone
+            if self._cut == "entry":
+                return None
+            return Retry(f"{spec.name} took longer than {spec.timeout_s:g} s", ErrorCode.TIMEOUT)
         finally:
+            limit.cancel()
             self._handling = None
-            if self._interrupted and task is not None:
+            if self._cut:
                 # the cancel was ours, also where the handler swallowed it or had just returned
                 task.uncancel()
 
     async def _call(self, spec: StateSpec, tools: Toolbox[Any, Any]) -> Outcome:
         """The handler's answer, whatever the handler does."""
         try:
-            async with asyncio.timeout(spec.timeout_s) as limit:
-                outcome: Any = await spec.handler(self._definition.mission(), tools)
+            outcome: Any = await spec.handler(self._definition.mission(), tools)
         except DeadlinePassedError:
             return Fail(f"the deadline came while in {spec.name}", ErrorCode.DEADLINE)
         except LostError:
             raise
         except TimeoutError as error:
-            if limit.expired():
-                return Retry(f"{spec.name} took longer than {spec.timeout_s:g} s", ErrorCode.TIMEOUT)
             return Retry(_sentence(error))
         except Exception as error:
             log.warning("handler failed", attempt=tools.attempt, exc_info=True)
@@ -235,6 +244,13 @@ class Runner:
         if isinstance(outcome, Outcome):
             return outcome
         return Fail(f"the handler of {spec.name} returned {outcome!r}: return Go, Retry, Fail, Sleep, WaitFor or Stop")
+
+
+def _this_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    if task is None:
+        raise AssertionError("a runner runs in a task")
+    return task
 
 
 def _signal(entry: bytes) -> Signal | None:
