@@ -6,7 +6,7 @@ does not know is normal at-least-once traffic: it is ignored, changes nothing an
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from backend_loop import outcomes as o
 from backend_loop.retry import Retry
@@ -92,8 +92,7 @@ class Course:
         return self.visits.get(self.state, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(NamedTuple):
     """One event of the log, before it has its `seq`."""
 
     status: Status
@@ -101,8 +100,7 @@ class Transition:
     data: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(NamedTuple):
     """What the result document says of the end."""
 
     result: Mapping[str, Any] | None = None
@@ -111,8 +109,7 @@ class End:
     reason: Reason | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reaction:
+class Reaction(NamedTuple):
     """What a signal made of the mission.
 
     Exactly one holds: the course runs (its handler is to be run), waits (until `wake_at` or an event), has an `end`,
@@ -154,7 +151,7 @@ def fold(course: Course, plan: Plan, signals: Sequence[o.Signal], now: int, chan
         after = react(reaction.course, plan, signal, now, chance)
         if after.ignored is None:
             before = reaction.transitions
-            reaction = replace(after, transitions=(*before, *after.transitions)) if before else after
+            reaction = after._replace(transitions=(*before, *after.transitions)) if before else after
     return reaction
 
 
