@@ -69,7 +69,7 @@ for i = 1, #lapsed, 2 do
 end
 
 -- Work
-local taken, looked, fence, held = {}, 0, nil, {}
+local taken, looked, fence, held, turn = {}, 0, nil, {}, now
 local function knows(kind) return string.find(ARGV[9], ',' .. kind .. ',', 1, true) end
 local FIELDS = {'place', 'type', 'version', 'rev', 'seq', 'status', 'state', 'document', 'envelope', 'deadline', 'deaths',
   'run', 'target', 'unread', 'started_at', 'watchers', 'root', 'parked_at'}
@@ -110,7 +110,7 @@ local function ready(id)
   if knows(kind) then lease(id, m) else park(id, m, kind) end
 end
 local function take(priority, pool, most)
-  local ring, turn, share, left = P .. 'ring:' .. priority .. ':' .. pool, now, 0, 0
+  local ring, share, left = P .. 'ring:' .. priority .. ':' .. pool, 0, 0
   while #taken < most and looked < LOOKED_AT do
     local tenant = call('ZRANGE', ring, 0, 0)[1]
     if not tenant then return end
@@ -154,27 +154,23 @@ local function unpark(kind, most)
     looked = looked + 1
   end
 end
--- Every lane has a share (P9), also where slots come free one at a time: the odd slot falls to one side as the multiples
--- of an irrational number fall within 0 and 1, evenly over any run of fences. What one side leaves is the other's.
+-- Every lane has a share (P9): an eighth is kept from urgent, a quarter of the rest from normal, and what is kept and not
+-- used goes back. Where slots come free one at a time, the odd one falls to one side as the multiples of an irrational
+-- number fall within 0 and 1: evenly over any run of fences, without any state.
 local slots, urgent_slots = math.min(BATCH, tonumber(ARGV[6])), math.min(BATCH, tonumber(ARGV[7]))
 local fences = tonumber(call('GET', P .. 'fence') or 0)
 local function odd(irrational) return fences * irrational % 1 end
-local function waits(priority, pool) return call('EXISTS', P .. 'ring:' .. priority .. ':' .. pool) == 1 end
 if urgent_slots > 0 then
-  local pools, others = {}, false
-  for pool in string.gmatch(ARGV[8], '[^,]+') do
-    pools[#pools + 1] = pool
-    others = others or waits('normal', pool) or waits('bulk', pool)
-  end
+  local pools = {}
+  for pool in string.gmatch(ARGV[8], '[^,]+') do pools[#pools + 1] = pool end
   for _ = 1, math.floor(odd(0.4142135623730951) * #pools) do table.insert(pools, table.remove(pools, 1)) end
-  local kept = others and math.floor(slots / 8 + odd(0.7320508075688772)) or 0
-  for _, pool in ipairs(pools) do take('urgent', pool, urgent_slots - kept) end
+  local kept = math.floor(slots / 8 + odd(0.7320508075688772))
+  for _, pool in ipairs(pools) do take('urgent', pool, slots - kept) end
   for _, kind in ipairs(call('SMEMBERS', P .. 'parked_types')) do
     if knows(kind) then unpark(kind, slots) end
   end
   for _, pool in ipairs(pools) do
-    local bulk = waits('bulk', pool) and math.floor(math.max(0, slots - #taken) / 4 + odd(0.6180339887498949)) or 0
-    take('normal', pool, slots - bulk)
+    take('normal', pool, slots - math.floor((slots - #taken) / 4 + odd(0.6180339887498949)))
     take('bulk', pool, slots)
     take('normal', pool, slots)
   end

@@ -26,6 +26,7 @@ KINDS: Final = {
     "ring": "zset",
     "timers": "zset",
     "deadlines": "zset",
+    "attended": "zset",
     "retire": "zset",
     "target": "string",
     "waiters": "zset",

@@ -246,13 +246,9 @@ class _Claim:
     def run(self) -> list[str]:
         if self.urgent_slots == 0:
             return []
-        ring = self.model.ring
-        kept = self._share(self.slots, 8, math.sqrt(3) - 1) if ring & {"normal", "bulk"} else 0
-        self._take("urgent", self.urgent_slots - kept)
+        self._take("urgent", self.slots - self._share(self.slots, 8, math.sqrt(3) - 1))
         self._unpark()
-        free = max(0, self.slots - len(self.taken))
-        bulk = self._share(free, 4, (math.sqrt(5) - 1) / 2) if "bulk" in ring else 0
-        self._take("normal", self.slots - bulk)
+        self._take("normal", self.slots - self._share(self.slots - len(self.taken), 4, (math.sqrt(5) - 1) / 2))
         self._take("bulk", self.slots)
         self._take("normal", self.slots)
         self._take("urgent", self.urgent_slots)

@@ -275,14 +275,14 @@ class Verbs:
         return None if score is None else float(score)
 
     @contextmanager
-    def hearing(self, channel: str) -> Iterator[Callable[[], list[bytes]]]:
-        """Listen on a channel of the shard; what is given answers the next message, or nothing if none has come."""
+    def hearing(self, channel: str) -> Iterator[Callable[..., list[bytes]]]:
+        """Listen on a channel of the shard; what is given waits for the next message: one, or none in that time."""
         with self.redis.pubsub(ignore_subscribe_messages=True) as heard:
             heard.subscribe(self.key(channel))
             heard.get_message(timeout=5)
 
-            def hear() -> list[bytes]:
-                message = heard.get_message(timeout=0.01)
+            def hear(within: float = 1.0) -> list[bytes]:
+                message = heard.get_message(timeout=within)
                 return [] if message is None else [message["data"]]
 
             yield hear

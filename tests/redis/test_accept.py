@@ -68,19 +68,19 @@ def test_the_watcher_of_an_accept_hears_of_the_claim(verbs: Verbs) -> None:
         verbs.accept(New("m", watcher="front"), New("n"))
         verbs.take()
 
-        (message,) = until(hear)
+        (message,) = hear()
         head, line = message.split(b"\n")
         assert head == b"m"
         assert json.loads(line[1:])["seq"] == 1
-        assert not hear()
+        assert not hear(0.01)
 
 
 def test_a_worker_of_the_pool_is_woken(verbs: Verbs) -> None:
     with verbs.hearing("wake:default") as hear:
         verbs.accept(New("m"), New("n"))
 
-        assert until(hear)
-        assert not hear(), "one hint a script is enough"
+        assert hear()
+        assert not hear(0.01), "one hint a script is enough"
 
 
 def test_a_tenant_that_waits_already_keeps_its_turn(verbs: Verbs) -> None:

@@ -200,5 +200,5 @@ def test_watchers_see_it_run(verbs: Verbs) -> None:
         verbs.accept(New("m", watcher="front"))
         verbs.take("w1")
 
-        (message,) = until(hear)
+        (message,) = hear()
         assert json.loads(message.split(b"\nE")[1]) == verbs.log("m")[0]

@@ -283,7 +283,7 @@ def test_watchers_hear_events_and_result_in_one_hint(verbs: Verbs) -> None:
     with verbs.hearing("feed:front") as hear:
         verbs.commit("w1", m.write("end", events=(event(), event("SUCCEEDED", "SUCCEEDED"))))
 
-        head, *lines = until(hear)[0].split(b"\n")
+        head, *lines = hear()[0].split(b"\n")
         assert head == b"m"
         assert [line[:1] for line in lines] == [b"E", b"E", b"R"]
         assert [json.loads(line[1:]) for line in lines] == [*verbs.log("m")[1:], verbs.result("m")]
@@ -295,7 +295,7 @@ def test_lapsed_watchers_are_told_nothing(verbs: Verbs) -> None:
     with verbs.hearing("feed:gone") as hear:
         verbs.commit("w1", m.write("end"))
 
-        assert not hear()
+        assert not hear(0.01)
 
 
 def test_a_failed_item_changes_nothing_and_never_fails_its_neighbours(verbs: Verbs) -> None:

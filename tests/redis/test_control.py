@@ -4,7 +4,6 @@ import pytest
 
 from tests.redis.audit import faults, read
 from tests.redis.scripts_client import FAR, New, Taken, Verbs
-from tests.waiting import until
 
 
 def begun(verbs: Verbs, **fields: str) -> Taken:
@@ -154,7 +153,7 @@ def test_the_lease_holder_is_signalled(verbs: Verbs) -> None:
     with verbs.hearing("signal:w1") as hear:
         verbs.event("m", "e1")
 
-        assert until(hear) == [b"m"]
+        assert hear() == [b"m"]
     assert verbs.renew("w1") == {"m"}
 
 
@@ -163,7 +162,7 @@ def test_watchers_hear_of_a_cancel(verbs: Verbs) -> None:
         verbs.accept(New("m", watcher="front"))
         verbs.cancel("m")
 
-        lines = until(hear)[0].split(b"\n")
+        lines = hear()[0].split(b"\n")
         assert [line[:1] for line in lines] == [b"m", b"E", b"R"]
 
 

@@ -30,10 +30,10 @@ def test_an_unknown_type_is_parked_and_uses_no_slot(verbs: Verbs) -> None:
 
 
 def test_another_version_is_another_type(verbs: Verbs) -> None:
-    verbs.accept(New("m", version=2), New("tt", type="tt"))
+    verbs.accept(New("newer", version=2), New("longer", type="tt"), New("shorter", version=1))
 
-    assert verbs.take("w1") == {}
-    assert verbs.place("m") == verbs.place("tt") == "parked"
+    assert verbs.take("w1", knows=("tt@1", "t@12")).keys() == {"longer"}
+    assert verbs.place("newer") == verbs.place("shorter") == "parked"
 
 
 def test_parking_passes_the_hold_on(verbs: Verbs) -> None:

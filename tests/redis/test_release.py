@@ -4,7 +4,6 @@ import pytest
 
 from tests.redis.audit import faults, read
 from tests.redis.scripts_client import New, Verbs
-from tests.waiting import until
 
 
 def test_a_released_mission_is_claimed_again_as_it_was(verbs: Verbs) -> None:
@@ -92,4 +91,4 @@ def test_a_worker_of_the_pool_is_woken(verbs: Verbs) -> None:
     with verbs.hearing("wake:default") as hear:
         verbs.release("w1", ("m", m.fence))
 
-        assert until(hear)
+        assert hear()

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from shared.clock import rfc3339
-from shared.scripts import SCRIPTS
 from tests.redis.scripts_client import FAR, New, Verbs
 
 EDGES = [
@@ -26,7 +25,7 @@ EDGES = [
 
 def lua(verbs: Verbs, body: str, *args: int | str) -> Any:
     """Run a body behind the moves that all scripts share: `places.lua` is what comes before a verb's own header."""
-    sweep = SCRIPTS["sweep"].text
+    sweep = verbs.scripts["sweep"].text
     places = sweep[: sweep.index("-- Deadlines that have come")]
     return verbs.redis.eval(places + body, 1, verbs.key(""), *map(str, args))
 
