@@ -86,7 +86,7 @@ class ShardLoop:
                 self._sweep,
                 trigger="woken",
                 interval_s=settings.poll_s,
-                describe="ends, or tells the lease holder of, missions whose deadline has come",
+                describe="ends, or tells the lease holder of, missions whose deadline has come or whose watchers left",
                 output="ended missions, inbox entries",
                 scale="sharded",
             ),
@@ -226,11 +226,12 @@ class ShardLoop:
 
     async def _sweep(self) -> Answer:
         await self._store.up()
-        done, next_s = await self._store.sweep()
-        if done:
-            log.info("sweep", shard=self._store.shard, missions=done)
+        late, late_s = await self._store.sweep()
+        left, left_s = await self._store.abandon()
+        if late or left:
+            log.info("sweep", shard=self._store.shard, missions=late, abandoned=left)
             return After(0)
-        return Idle() if next_s < 0 else After(next_s)
+        return After(min((seconds for seconds in (late_s, left_s) if seconds >= 0), default=self._idle_s))
 
     async def _retire(self) -> Answer:
         done, next_s = await self._store.retire()

@@ -79,6 +79,7 @@ class Store:
         self._link, self._settings, self._clock = link, settings, clock
         self._prefix = keys.prefix(shard)
         self._retention_ms = round(settings.retention_s * 1000)
+        self._grace_ms = round(settings.disconnect_grace_s * 1000)
         self._commits = Flights(link, "commit", self._prefix, second_from=COMMITS_FOR_A_SECOND_FLIGHT)
 
     @property
@@ -175,6 +176,11 @@ class Store:
     async def sweep(self) -> tuple[int, float]:
         """End or post what is past its deadline: how many, and seconds until the next one (-1: none)."""
         done, next_ms = await self._link.run("sweep", self._prefix, self._retention_ms)
+        return done, next_ms / 1000
+
+    async def abandon(self) -> tuple[int, float]:
+        """Cancel what nobody watches, where that was wished: how many, and seconds until the next look (-1: none)."""
+        done, next_ms = await self._link.run("abandon", self._prefix, self._grace_ms, self._retention_ms)
         return done, next_ms / 1000
 
     async def retire(self) -> tuple[int, float]:

@@ -105,6 +105,7 @@ class Foreground:
     def _loops(self) -> tuple[Loop, ...]:
         return (
             self.feed.loop,
+            self.feed.leaving,
             self.sockets.loop,
             Loop(
                 "catalogue",

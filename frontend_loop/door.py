@@ -91,6 +91,9 @@ class Door:
         if command.model_extra and (later := LATER & command.model_extra.keys()):
             name = min(later)
             raise invalid([{"pointer": f"/{name}", "detail": f"{name} is not served by this release: leave it out"}])
+        if command.on_disconnect == "cancel" and watch is None:
+            detail = "cancel goes by the socket that the command came by, and there is none: send it by /v1/ws"
+            raise invalid([{"pointer": "/on_disconnect", "detail": detail}])
         entry = await self._entry(command)
         read_payload(entry.validator, command.payload)
         target = _target(command, entry)
@@ -106,6 +109,8 @@ class Door:
         lane = f"{priority}:{row.pool}:{tenant}"
         if watch is not None:
             watch(shard, task_id)
+            if command.on_disconnect == "cancel":
+                await self._link.run("attend", keys.prefix(shard), task_id, WATCH_MS)
         with accept_span(
             incoming(traceparent), mission_type=row.type, lane=priority, task_id=task_id, transport=source
         ) as trace:

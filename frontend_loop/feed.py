@@ -74,6 +74,17 @@ class Feed:
             describe="renews this foreground's registrations and lets every waiter read again",
             output="watchers in the records",
         )
+        self._left: set[tuple[int, str]] = set()
+        self.leaving = Loop(
+            "feed-leave",
+            self._unregister,
+            trigger="woken",
+            interval_s=RENEW_S,
+            describe="takes this foreground's registrations back where nobody here listens any more",
+            output="watchers in the records",
+            on_failure="the registrations lapse by themselves",
+            vital=False,
+        )
 
     async def open(self, url: str, timeout_s: float) -> None:
         """Begin to listen."""
@@ -101,6 +112,11 @@ class Feed:
                 self._listeners.pop(key, None)
 
         return leave
+
+    def forgo(self, shard: int, task_id: str) -> None:
+        """Be told of this mission no more, unless somebody else here listens: sooner than its registration lapses."""
+        self._left.add((shard, task_id))
+        self.leaving.wake()
 
     async def register(self, shard: int, task_ids: Iterable[str]) -> None:
         """Be told of these missions from now on, for `WATCH_MS` unless renewed.
@@ -157,15 +173,29 @@ class Feed:
             for listener in tuple(listeners):
                 listener(None)
 
+    async def _unregister(self) -> Answer:
+        left, self._left = self._left, set()
+        for shard, ids in _by_shard(left).items():
+            for start in range(0, len(ids), BATCH):
+                # looked at last thing before it is sent: who listens again registers after it
+                gone = [id_ for id_ in ids[start : start + BATCH] if (shard, id_) not in self._listeners]
+                if gone:
+                    await self._link.run("watch", keys.prefix(shard), self.front, 0, *gone)
+        return Idle()
+
     async def _renew(self) -> Answer:
-        by_shard: dict[int, list[str]] = {}
-        for shard, task_id in self._listeners:
-            by_shard.setdefault(shard, []).append(task_id)
         try:
-            for shard, ids in by_shard.items():
+            for shard, ids in _by_shard(self._listeners).items():
                 for start in range(0, len(ids), BATCH):
                     await self.register(shard, ids[start : start + BATCH])
         except RedisAwayError:
             return After(AGAIN_S)  # whose link says so in the log
         self._reread()
         return Idle()
+
+
+def _by_shard(listened: Iterable[tuple[int, str]]) -> dict[int, list[str]]:
+    ids: dict[int, list[str]] = {}
+    for shard, task_id in listened:
+        ids.setdefault(shard, []).append(task_id)
+    return ids

@@ -89,6 +89,8 @@ class Watching:
     def forget(self, watched: Watched) -> None:
         """Watch it no longer; nothing if that has come about already."""
         watched.leave()
+        if not watched.watch.done:
+            self._feed.forgo(watched.shard, watched.task_id)
         if self._watched.get(watched.task_id) is watched:
             del self._watched[watched.task_id]
             self._behind.pop(watched.task_id, None)

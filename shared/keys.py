@@ -16,6 +16,7 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``ring:<priority>:<pool>``            zset    tenants with a lane that is not empty, by the time last served
 ``timers``                            zset    waiting missions by wake time, epoch ms
 ``deadlines``                         zset    missions by deadline, epoch ms
+``attended``                          zset    missions to be cancelled once unwatched, by when the last watcher lapses
 ``retire``                            zset    ended missions by the time to remove them, epoch ms
 ``target:<tenant>:<target>``          string  the mission that holds this target
 ``waiters:<tenant>:<target>``         zset    missions that wait for it, by priority, then order number

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-TAKES_IN: Final = frozenset({"accept", "announce"})
+TAKES_IN: Final = frozenset({"accept", "announce", "attend"})
 """Verbs that take in new data; all others may write while Redis is full, or nothing would ever drain (P4)."""
 
 VERBS: Final = (
+    "abandon",
     "accept",
     "announce",
+    "attend",
     "claim",
     "commit",
     "control",

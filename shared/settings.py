@@ -42,6 +42,11 @@ class Settings(BaseSettings):
     max_transitions: int = Field(10_000, ge=1, description="transitions a mission may have before it is failed")
     redis_timeout_s: Seconds = Field(2.0, description="how long an answer of Redis may take before the link is dropped")
 
+    disconnect_grace_s: Seconds = Field(
+        5.0,
+        description="how long nobody watches before a command with on_disconnect cancel is cancelled; "
+        "a foreground that was killed counts as a watcher for another minute",
+    )
     ws_frames: int = Field(1_000, ge=1, description="frames that may wait for a slow reader of a socket")
     ws_bytes: int = Field(1024 * 1024, ge=1, description="characters of such frames")
     ws_watches: int = Field(10_000, ge=1, description="missions that one socket may watch at a time")
