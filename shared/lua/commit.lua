@@ -19,7 +19,7 @@ local function apply(i, id, m)
   local seq, lines, logged, rows = tonumber(m[5] or 0), {}, {}, {}
   for line in string.gmatch(events, '[^\n]+') do
     seq = seq + 1
-    logged[#logged + 1] = '{"seq":' .. seq .. ',"at":"' .. at .. '",' .. line
+    logged[#logged + 1] = '{"seq":' .. seq .. ',"at":"' .. at() .. '",' .. line
     lines[#lines + 1] = '\nE' .. logged[#logged]
   end
   for line in string.gmatch(tail, '[^\n]+') do rows[#rows + 1] = line end

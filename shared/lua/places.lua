@@ -17,8 +17,9 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local RANK = {urgent = 0, normal = 1, bulk = 2}
 local counts, woken = {}, {}
 
-local function rfc3339(ms)
-  local seconds = math.floor(ms / 1000)
+-- A batch writes the same few seconds again and again, so the text of each is kept
+local seconds_written = {}
+local function to_second(seconds)
   local days, rest = math.floor(seconds / 86400), seconds % 86400
   -- days since 0000-03-01 to a civil date: eras of 400 years, years that begin in March
   local z = days + 719468
@@ -28,10 +29,19 @@ local function rfc3339(ms)
   local doy = doe - (365 * yoe + math.floor(yoe / 4) - math.floor(yoe / 100))
   local mp = math.floor((5 * doy + 2) / 153)
   local month = mp < 10 and mp + 3 or mp - 9
-  return string.format('%04d-%02d-%02dT%02d:%02d:%02d.%03dZ', yoe + era * 400 + (month <= 2 and 1 or 0), month,
-    doy - math.floor((153 * mp + 2) / 5) + 1, math.floor(rest / 3600), math.floor(rest % 3600 / 60), rest % 60, ms % 1000)
+  return string.format('%04d-%02d-%02dT%02d:%02d:%02d', yoe + era * 400 + (month <= 2 and 1 or 0), month,
+    doy - math.floor((153 * mp + 2) / 5) + 1, math.floor(rest / 3600), math.floor(rest % 3600 / 60), rest % 60)
 end
-local at = rfc3339(now)
+local function rfc3339(ms)
+  local seconds = math.floor(ms / 1000)
+  local text = seconds_written[seconds]
+  if not text then
+    text = to_second(seconds)
+    seconds_written[seconds] = text
+  end
+  return string.format('%s.%03dZ', text, ms % 1000)
+end
+local function at() return rfc3339(now) end
 
 local function record(id) return P .. 'mission:' .. id end
 
@@ -88,12 +98,12 @@ local function tell(id, watchers, lines)
 end
 
 local function event(seq, status, state, data)
-  return '{"seq":' .. seq .. ',"at":"' .. at .. '","status":"' .. status .. '","state":"' .. state .. '","data":' .. data .. '}'
+  return '{"seq":' .. seq .. ',"at":"' .. at() .. '","status":"' .. status .. '","state":"' .. state .. '","data":' .. data .. '}'
 end
 
 local function result(seq, rest, created, started, retention)
   return '{"seq":' .. seq .. ',' .. rest .. ',"created_at":"' .. rfc3339(tonumber(created)) .. '","started_at":'
-    .. (started and '"' .. rfc3339(tonumber(started)) .. '"' or 'null') .. ',"finished_at":"' .. at
+    .. (started and '"' .. rfc3339(tonumber(started)) .. '"' or 'null') .. ',"finished_at":"' .. at()
     .. '","expires_at":"' .. rfc3339(now + retention) .. '"}'
 end
 
