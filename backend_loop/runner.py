@@ -45,7 +45,10 @@ class Runner:
     """
 
     def __init__(self, claimed: Claimed, definition: MissionType, store: Store, outside: Outside) -> None:
-        """Nothing runs yet: see `run`. Set `draining` and it hands the mission on at its next commit."""
+        """Nothing runs yet: see `run`.
+
+        Set `draining`, and it hands the mission on at its next commit; set `dropped` before you cancel its task.
+        """
         self.claimed, self._definition, self._store, self._outside = claimed, definition, store, outside
         self._plan = definition.plan
         self._rev = claimed.rev
@@ -54,7 +57,7 @@ class Runner:
         self._cut = ""  # why we cancelled the handler that runs: "entry" or "timeout"
         self._signalled = False
         self._kept = True
-        self.draining = False
+        self.draining = self.dropped = False
         self._course: Course
         self._context: BaseModel | None = None  # None: could not be read
         self._payload: BaseModel
@@ -216,7 +219,7 @@ class Runner:
             with logs.bound(state=course.state):
                 return await self._call(spec, tools)
         except asyncio.CancelledError:
-            if not self._cut or task.cancelling() > 1:
+            if not self._cut or self.dropped:
                 raise  # somebody else wants this task gone
             if self._cut == "entry":
                 return None
@@ -224,8 +227,8 @@ class Runner:
         finally:
             limit.cancel()
             self._handling = None
-            if self._cut:
-                # the cancel was ours, also where the handler swallowed it or had just returned
+            # ours is taken back, also where the handler swallowed it; so is what a task group in it left raised (3.11)
+            while task.cancelling() and not self.dropped:
                 task.uncancel()
 
     async def _call(self, spec: StateSpec, tools: Toolbox[Any, Any]) -> Outcome:

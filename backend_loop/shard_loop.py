@@ -7,7 +7,7 @@ from typing import Final
 from backend_loop.devices.protocol import Device
 from backend_loop.lease import Lease
 from backend_loop.mission import MissionType
-from backend_loop.redis_clock import RedisClock
+from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.runner import Runner
 from backend_loop.store import Claimed, LostError, Store
 from backend_loop.toolbox import Outside
@@ -17,6 +17,9 @@ from shared.loop import After, Answer, Idle, Loop
 from shared.settings import Settings
 
 log = get(__name__)
+
+RECONCILE_S: Final = 30.0
+BROKEN_KEPT: Final = 1000
 
 BATCH: Final = 50
 """Missions a claim brings at most."""
@@ -69,7 +72,7 @@ class ShardLoop:
         self._freed, self._idle_s = freed, settings.poll_s
         self._runs: dict[str, tuple[Runner, asyncio.Task[None]]] = {}
         self._broken: dict[str, int] = {}
-        self._doubtful = False
+        self._doubtful, self._reconciled_at = False, boottime()
         shard = store.shard
         self.claim = Loop(
             f"claim-s{shard}",
@@ -123,10 +126,16 @@ class ShardLoop:
             task = asyncio.ensure_future(run[0].signal())
             task.add_done_callback(_log_failure)
 
+    def doubt(self) -> None:
+        """A connection was lost, and with it perhaps the answer of a claim."""
+        self._doubtful = True
+        self.claim.wake()
+
     def lost(self, owner: str) -> None:
         """The lease was taken over: every mission under it is somebody else's."""
         for runner, task in self._runs.values():
             if runner.claimed.owner == owner:
+                runner.dropped = True
                 task.cancel()
         self.claim.wake()
 
@@ -138,7 +147,8 @@ class ShardLoop:
     async def cut(self) -> None:
         """Stop what still runs, now, and hand it back."""
         runs = list(self._runs.values())
-        for _, task in runs:
+        for runner, task in runs:
+            runner.dropped = True
             task.cancel()
         if runs:
             await asyncio.wait([task for _, task in runs])
@@ -161,7 +171,7 @@ class ShardLoop:
         await self._store.up()
         slots, urgent_slots = self._slots.free()
         try:
-            if self._doubtful:
+            if self._doubtful or boottime() - self._reconciled_at > RECONCILE_S:
                 await self._reconcile()
             answer = await self._store.claim(slots, urgent_slots, self._kinds)
         except RedisAwayError:
@@ -181,11 +191,15 @@ class ShardLoop:
         return After(due_s) if due_s < self._idle_s else Idle()
 
     async def _reconcile(self) -> None:
-        """A claim's answer was lost: what it leased to us, and we do not run, goes back at once (P6)."""
+        """What is leased to us and we do not run goes back, or we would renew it for ever (P6).
+
+        So it is after a claim whose answer was lost; now and then it is looked for in any case.
+        """
+        self._reconciled_at = boottime()
         if self.lease.registered:
             forgotten = await self._store.forgotten(frozenset(self._runs))
             if forgotten:
-                log.warning("release", why="the answer of a claim was lost", missions=len(forgotten))
+                log.warning("release", why="leased to this process, which does not run them", missions=len(forgotten))
                 await self._store.release(self.lease.owner, forgotten)
         self._doubtful = False
 
@@ -204,6 +218,10 @@ class ShardLoop:
             self._broken.pop(claimed.task_id, None)
         except LostError as lost:
             log.info("outcome dropped", task_id=claimed.task_id, correlation_id=claimed.correlation_id, why=str(lost))
+        except asyncio.CancelledError as stray:
+            if runner.dropped:
+                raise
+            await self._give_back(claimed, stray)
         except Exception as error:  # noqa: BLE001  a bug of ours costs a release, never the others of this process
             await self._give_back(claimed, error)
         finally:
@@ -214,10 +232,12 @@ class ShardLoop:
             if free == 1 or free % 8 == 0:
                 self._freed()
 
-    async def _give_back(self, claimed: Claimed, error: Exception) -> None:
+    async def _give_back(self, claimed: Claimed, error: BaseException) -> None:
         """Release at once (P6); from the second time on after a pause, so that a bug does not spin."""
-        times = self._broken.get(claimed.task_id, 0)
+        times = self._broken.pop(claimed.task_id, 0)
         self._broken[claimed.task_id] = times + 1
+        if len(self._broken) > BROKEN_KEPT:
+            del self._broken[next(iter(self._broken))]
         ids = {"task_id": claimed.task_id, "correlation_id": claimed.correlation_id}
         log.error("runner failed", **ids, times=times + 1, exc_info=error)
         if times:

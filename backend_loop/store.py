@@ -150,10 +150,19 @@ class Store:
         raise LostError(answer.decode())
 
     async def release(self, owner: str, held: Sequence[tuple[str, int]]) -> None:
-        """Hand missions back, given as (id, fence); what is not ours any more is left alone."""
+        """Hand missions back, given as (id, fence), however long Redis is away; what is not ours is left alone.
+
+        Sent again after a lost answer, it is FENCED, which is as good.
+        """
         for start in range(0, len(held), 50):
-            batch = held[start : start + 50]
-            await self._link.run("release", self._prefix, owner, *(part for one in batch for part in one))
+            items = [part for one in held[start : start + 50] for part in one]
+            while True:
+                try:
+                    await self._link.run("release", self._prefix, owner, *items)
+                    break
+                except RedisAwayError:
+                    await asyncio.sleep(REFUSED_S[0])
+                    await self._link.up()
 
     async def resign(self) -> None:
         """End the lease, if nothing is held under it."""

@@ -87,7 +87,7 @@ class LoopWorker(Worker):
     async def main(self) -> None:
         """Run until told to stop; in burst mode, until nothing is ready."""
         settings = self.settings
-        link = await Link(self.redis_url, timeout_s=settings.redis_timeout_s).open()
+        link = await Link(self.redis_url, timeout_s=settings.redis_timeout_s, on_up=self._doubt).open()
         await self._join(link)
         self._wire(link)
         hints = self._hints = await self._listen()
@@ -187,10 +187,6 @@ class LoopWorker(Worker):
             else:
                 by_prefix[channel[: channel.index(b"}") + 2]].signal(message.decode())
 
-        def look() -> None:
-            for shard in self.shards:
-                shard.claim.wake()
-
         channels = [*(channel.decode() for channel in wakes)]
         channels += [keys.signal(shard.lease.shard, shard.lease.owner) for shard in self.shards]
         link = Link(
@@ -198,7 +194,7 @@ class LoopWorker(Worker):
             timeout_s=settings.redis_timeout_s,
             channels=tuple(channels),
             on_message=hear,
-            on_up=look,
+            on_up=self._freed,
         )
         return await link.open()
 
@@ -206,7 +202,12 @@ class LoopWorker(Worker):
         self._hints.subscribe(keys.signal(shard, self.shards[shard].lease.owner))
         self.shards[shard].lost(owner)
 
+    def _doubt(self) -> None:
+        for shard in self.shards:
+            shard.doubt()
+
     def _freed(self) -> None:
+        """Look for work again: a slot is free, or hints were lost."""
         for shard in self.shards:
             shard.claim.wake()
 

@@ -239,3 +239,24 @@ class Picky(Mission):
     @state("EATING")
     async def eat(self, tools: Toolbox["Picky.Payload", Any]) -> Outcome:
         return Go("done", result={"n": tools.payload.n})
+
+
+class Grouped(Mission):
+    """Its handler's own task group fails, and is caught; then it waits for ever."""
+
+    type = "test.grouped"
+    table = steps("GROUPING")
+
+    @state("GROUPING", timeout_s=0.3, retry=RetryPolicy(tries=2, base_s=0.01))
+    async def group(self, tools: Tools) -> Outcome:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_fail())
+        except* RuntimeError:
+            tally(tools)
+        await asyncio.Event().wait()
+        return Go("done")
+
+
+async def _fail() -> None:
+    raise RuntimeError("as told")

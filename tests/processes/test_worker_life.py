@@ -10,6 +10,7 @@ import pytest
 import redis
 from arq.connections import RedisSettings, create_pool
 
+from shared.scripts import SCRIPTS
 from tests.processes.commands import Front, tally
 from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
@@ -131,6 +132,29 @@ async def test_what_cannot_be_read_or_written_ends_the_mission_not_the_worker(fr
         assert "cannot be written as JSON" in document["error"]["message"]
     document = await front.result(await front.send("test.careless", payload={"where": "nan"}))
     assert (document["status"], document["result"]) == ("SUCCEEDED", {"left": None})  # B54: JSON has no NaN
+
+
+@pytest.mark.usefixtures("stack")
+async def test_a_task_group_that_failed_in_a_handler_does_not_keep_it_from_being_cut(front: Front) -> None:
+    document = await front.result(await front.send("test.grouped"), wait=10)
+    assert (document["status"], document["error"]["code"]) == ("FAILED", "timeout")
+
+
+async def test_what_is_leased_to_a_worker_that_does_not_run_it_is_handed_back(stack: Stack, front: Front) -> None:
+    """As after a claim whose answer was lost: else its own renewals would keep it from everybody for ever (P6)."""
+    await stack.workers[0].stop()
+    one = await front.send("test.noop")
+    with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
+        spare = stack.worker(DUALLOOP_POOLS="other")
+        await stack.start([spare])
+        owner = next(iter(client.zrange("dl:{s0}:owners", 0, 0)))
+        script = SCRIPTS["claim"].text
+        claimed = client.eval(script, 1, "dl:{s0}:", owner, 0, 9000, 600, 300, 9, 9, "default", ",test.noop@1,")
+        assert claimed[2][0][0] == one
+        spare.freeze()  # long enough for its link to be given up, so that it looks
+        client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        spare.thaw()
+        await eventually(lambda: client.hget(f"dl:{{s0}}:mission:{one}", "place") == "lane")
 
 
 async def test_a_damaged_record_ends_its_mission(stack: Stack, front: Front) -> None:
