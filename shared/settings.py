@@ -22,7 +22,9 @@ class Settings(BaseSettings):
     health_port: int = Field(0, ge=0, le=65535, description="health port of a background process; 0: a free one")
     home_host: str = Field("127.0.0.1", description="address the simulated home listens on")
     home_port: int = Field(0, ge=0, le=65535, description="port of the simulated home; 0: a free one")
-    home_url: str | None = Field(None, description="base URL of the simulated home, for adapter and hand switch")
+    home_url: str | None = Field(
+        None, description="base URL of the home, for adapter and hand switch; unset: that of the state folder"
+    )
     state_dir: Path = Field(Path(".dualloop"), description="folder of the embedded Redis, the home and process files")
     redis_url: str | None = Field(None, description="redis://, rediss:// or unix://; unset: the embedded Redis of `up`")
     redis_server: Path | None = Field(None, description="program of the embedded Redis; unset: the bundled one")
