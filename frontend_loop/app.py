@@ -143,6 +143,7 @@ class Foreground:
     async def drain(self, within_s: float) -> None:
         """Take in no more and end all streams."""
         self.checks.drain()
+        self.results.drain()
         await self.sockets.drain(within_s)
 
 

@@ -31,6 +31,13 @@ class Results:
     def __init__(self, feed: Feed, fleet: Fleet) -> None:
         """Ready at once."""
         self._feed, self._fleet = feed, fleet
+        self._waiting, self._draining = set[asyncio.Event](), False
+
+    def drain(self) -> None:
+        """Let nobody wait any more: this process goes, and another one can be asked."""
+        self._draining = True
+        for told in self._waiting:
+            told.set()
 
     def genuine(self, text: str) -> MissionId:
         """The id, if this fleet made it.
@@ -65,13 +72,14 @@ class Results:
                 told.set()
 
         leave = self._feed.listen(mission.shard, mission.text, hear)
+        self._waiting.add(told)
         try:
             async with asyncio.timeout(wait_s):
                 await self._feed.register(mission.shard, [mission.text])
                 while True:
                     told.clear()
                     document = _document(mission.text, await self._feed.read(mission.shard, mission.text))
-                    if document.final:
+                    if document.final or self._draining:
                         return document
                     try:
                         await asyncio.wait_for(told.wait(), REREAD_S)
@@ -83,6 +91,7 @@ class Results:
             return _document(mission.text, await self._feed.read(mission.shard, mission.text))
         finally:
             leave()
+            self._waiting.discard(told)
 
 
 def _document(task_id: str, reading: Reading) -> Document:

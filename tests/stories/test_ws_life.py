@@ -8,11 +8,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import redis
 from websockets.exceptions import ConnectionClosed
 
 from frontend_loop import app, connection, serving
 from frontend_loop.app import Foreground
+from shared import keys
 from shared.settings import Settings
 from tests.stories.stack import LOCAL, running
 from tests.stories.talk import Talk, talking
@@ -181,3 +184,18 @@ async def test_a_process_that_goes_says_so_and_takes_no_longer_than_its_drain(re
                 await late.result(id_)
                 late.check(id_, talk.seen(id_))
             assert late.seen(correlation_id) > seen
+
+
+async def test_a_long_poll_does_not_hold_up_a_process_that_goes(redis_url: str, tmp_path: Path) -> None:
+    async with running(redis_url, tmp_path) as stack, httpx.AsyncClient(trust_env=False, timeout=60) as http:
+        async with talking(stack.ws) as talk:
+            correlation_id = await talk.submit("test.patient", {"wait_s": 300})
+        waiting = asyncio.create_task(http.get(f"{stack.url}/v1/results/{correlation_id}", params={"wait": 30}))
+        with redis.Redis.from_url(redis_url) as client:
+            record = keys.mission(0, correlation_id)
+            await eventually(lambda: client.hget(record, "watchers"), what="it waits")
+        began = time.monotonic()
+        assert await stack.foregrounds[0].stop() == 0
+        assert time.monotonic() - began < 10
+        answer = await waiting
+        assert (answer.status_code, answer.json()["status"]) == (202, "WAITING")
