@@ -59,6 +59,9 @@ class Commands:
                 content_type = value
             elif name == b"traceparent":
                 traceparent = value.decode("latin-1")
+            elif name == b"idempotency-key":
+                # ignored, it would be a broken promise: the client believes that a repeat is safe
+                raise Problem("invalid", "Idempotency-Key is not served by this release: leave it out")
         if content_type.partition(b";")[0].strip().lower() != b"application/json":
             raise Problem("wrong_content_type", "send the command as JSON, with content-type: application/json")
         raw = await read_body(receive, self._max_body)

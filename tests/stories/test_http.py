@@ -107,6 +107,7 @@ BAD: list[tuple[bytes, dict[str, str], int, str]] = [
     (b'{"type":"test.flaky","payload_version":7}', JSON, 422, "invalid"),
     (b'{"type":"test.slow","payload":{"entity":""}}', JSON, 422, "invalid"),
     (b'{"type":"test.noop","idempotency_key":"k"}', JSON, 422, "invalid"),
+    (b'{"type":"test.noop"}', JSON | {"idempotency-key": "k"}, 422, "invalid"),
     (b'{"type":"test.noop","webhook":"http://x"}', JSON, 422, "invalid"),
     (b'{"type":"test.noop"}', {"content-type": "text/plain"}, 415, "wrong_content_type"),
     (b'{"type":"test.noop"}', {}, 415, "wrong_content_type"),
