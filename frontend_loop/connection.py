@@ -33,6 +33,7 @@ CLOSE_S: Final = 5.0
 """How long the last frames may take to leave once the socket is to be closed."""
 
 RESTART: Final = 1012
+GOING: Final = "this process is going: connect again and watch"
 SLOW: Final = 4408
 
 
@@ -84,7 +85,7 @@ class Connection:
         self._outbox.put(Parcel(frames.DRAINING.decode()))
         if self._under_way:
             await asyncio.wait(tuple(self._under_way), timeout=CLOSE_S)
-        self._close(RESTART, "this process is going: connect again and watch")
+        self._close(RESTART, GOING)
 
     def cut(self, after_s: float = 0.0) -> None:
         """End it then, whatever is still to be sent."""

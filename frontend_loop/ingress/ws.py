@@ -7,7 +7,7 @@ from typing import Final
 from starlette.types import Receive, Scope, Send
 
 from frontend_loop import frames
-from frontend_loop.connection import Connection, Parts
+from frontend_loop.connection import GOING, RESTART, Connection, Parts
 from frontend_loop.origins import may_open
 from shared.errors import Problem
 from shared.logs import get
@@ -72,7 +72,10 @@ class Sockets:
     async def _serve(self, connection: Connection, receive: Receive, send: Send) -> None:
         self._open.add(connection)
         try:
-            await connection.run(receive, send)
+            if self._draining:  # since it was asked whether it may open
+                await send({"type": "websocket.close", "code": RESTART, "reason": GOING})
+            else:
+                await connection.run(receive, send)
         except Exception:
             log.exception("socket failed")
             await send({"type": "websocket.close", "code": INTERNAL, "reason": "an error of ours, logged"})
