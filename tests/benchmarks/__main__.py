@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dualloop.redis_program import Program, bundled_program, on_path
-from tests.benchmarks import drain, report
+from tests.benchmarks import accept, cost, drain, idle, latency, report
 from tests.benchmarks.figure import Benchmark, Figure, Size
 from tests.benchmarks.stage import stage
 
-ALL: Sequence[Benchmark] = (drain.FIVE, drain.NOOP)
+ALL: Sequence[Benchmark] = (idle.IDLE, drain.FIVE, drain.NOOP, accept.ACCEPT, latency.LATENCY, cost.COST)
 JUDGED = "redis-server"
 SERVERS = (JUDGED, "bundled")
 

@@ -23,6 +23,17 @@ def fill(url: str, type_: str, many: int, **command: Any) -> None:
     uvloop.run(_fill(url, to_json({"type": type_, "payload": {"n": 1}} | command), many))
 
 
+def announce(url: str) -> None:
+    """Publish the types, as a worker would that is not there."""
+
+    async def once() -> None:
+        link = await Link(url).open(wait_s=10)
+        await open_door(link)
+        await link.close()
+
+    uvloop.run(once())
+
+
 async def _fill(url: str, raw: bytes, many: int) -> None:
     link = await Link(url).open(wait_s=10)
     try:

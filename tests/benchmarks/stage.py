@@ -85,6 +85,19 @@ class Stage:
             self._alive(process)
             yield process
 
+    def listens(self, process: subprocess.Popen[bytes], port: int) -> None:
+        """Wait until a web server takes connections there."""
+        until(lambda: process.poll() is not None or _status(port, "/"), within=30, what="the server listens")
+        self._alive(process)
+
+    def serves(self, port: int, type_: str) -> None:
+        """Wait until the foreground knows the type."""
+        until(lambda: _status(port, f"/v1/mission-types/{type_}") == 200, within=30, what=f"{type_} is announced")
+
+    def waiting(self, priority: str) -> int:
+        """How many missions are ready in that lane."""
+        return int(self.redis.zcard(f"dl:{{s0}}:lane:{priority}:default:default"))  # type: ignore[arg-type]  # as _owners
+
     def answers(self, process: subprocess.Popen[bytes], port: int, path: str) -> None:
         """Wait until a web server answers 200 there."""
         until(lambda: process.poll() is not None or _status(port, path) == 200, within=30, what=f"{path} answers")

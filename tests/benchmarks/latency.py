@@ -1,0 +1,74 @@
+"""What the background is doing must not be felt at the front: accept, and urgent work, beside the same while idle."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from pydantic_core import to_json
+
+from tests.benchmarks.calm import calm
+from tests.benchmarks.client import Client
+from tests.benchmarks.figure import Benchmark, Row, Sample, Size, percentile
+from tests.benchmarks.fill import fill
+from tests.benchmarks.stage import Stage
+
+URGENT: Final = to_json({"type": "test.noop", "payload": {"n": 1}, "priority": "urgent"})
+PAUSE_S: Final = 0.005
+SLOW_S: Final = 0.2
+"""What a mission of the slow bulk work takes: with all slots taken some 500 a second."""
+
+
+def _measure(stage: Stage, size: Size) -> dict[str, Sample]:
+    many = size.of(300)
+    stage.empty()
+    with stage.foreground() as (port, _):
+        with Client(port) as client, stage.background():
+            stage.serves(port, "test.noop")
+            _times(lambda: client.finish(URGENT), 20)
+            calm()
+            idle = _times(lambda: client.accept(URGENT)[0], many)
+            idle_urgent = _times(lambda: client.finish(URGENT), many // 2)
+            # enough slow work for four times as long as is measured
+            backlog = round(4 * 2 * many * 2 * PAUSE_S / SLOW_S * 100) + 500
+            fill(stage.url, "test.slow", backlog, payload={"seconds": SLOW_S}, priority="bulk")
+            time.sleep(2 * SLOW_S)
+            busy = _times(lambda: client.accept(URGENT)[0], many)
+            busy_urgent = _times(lambda: client.finish(URGENT), many // 2)
+            if not stage.waiting("bulk"):
+                raise RuntimeError("the slow work was done before the measurement was")
+        with Client(port) as client:
+            stopped = _times(lambda: client.accept(URGENT)[0], many)
+    samples = {}
+    for share, name in ((0.5, "p50"), (0.95, "p95")):
+        base = percentile(idle, share) * 1e3
+        samples[f"latency-stopped-{name}"] = Sample(percentile(stopped, share) * 1e3, base)
+        samples[f"latency-busy-{name}"] = Sample(percentile(busy, share) * 1e3, base)
+        samples[f"latency-urgent-{name}"] = Sample(
+            percentile(busy_urgent, share) * 1e3, percentile(idle_urgent, share) * 1e3
+        )
+    return samples
+
+
+def _times(once: Callable[[], float], many: int) -> list[float]:
+    """So many, each after a pause, so that each meets processes that sleep."""
+    taken = []
+    for _ in range(many):
+        time.sleep(PAUSE_S)
+        taken.append(once())
+    return taken
+
+
+def _rows() -> tuple[Row, ...]:
+    told = {
+        "stopped": "accept, background stopped",
+        "busy": "accept, background full of slow bulk",
+        "urgent": "urgent to result, behind that bulk",
+    }
+    return tuple(
+        Row(f"latency-{name}-{share}", f"{what}, {share}", "ms", "while idle")
+        for name, what in told.items()
+        for share in ("p50", "p95")
+    )
+
+
+LATENCY = Benchmark("latency", _rows(), _measure)
