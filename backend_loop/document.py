@@ -1,7 +1,6 @@
 """The record's document: a mission's course and context as JSON, written by commits only."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
 from typing import Any
 
 from pydantic import BaseModel
@@ -10,11 +9,7 @@ from pydantic_core import from_json, to_json
 from backend_loop.machine import Course
 from shared.status import Status, WaitingFor
 
-_DEFAULTS = {
-    field.name: field.default if field.default is not MISSING else {}
-    for field in fields(Course)
-    if field.name not in {"state", "status"}
-}
+_DEFAULTS = {name: value for name, value in Course._field_defaults.items() if name != "status"}
 
 
 def write(course: Course, context: BaseModel) -> bytes:

@@ -5,7 +5,8 @@ does not know is normal at-least-once traffic: it is ignored, changes nothing an
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from backend_loop import outcomes as o
@@ -71,19 +72,21 @@ class Plan:
     max_transitions: int = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Course(NamedTuple):
     """How far a mission is. Replaced, never changed; kept in the record's document."""
 
     state: str
     status: Status = Status.PENDING
     attempt: int = 1
-    visits: Mapping[str, int] = field(default_factory=dict)
+    visits: Mapping[str, int] = NONE
     transitions: int = 0
     waiting_for: WaitingFor | None = None
     awaited: str | None = None
     wake_at: int | None = None
-    remembered: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    remembered: Mapping[str, Mapping[str, Any]] = NONE
     received: Mapping[str, Any] | None = None
 
     @property
@@ -156,7 +159,7 @@ def fold(course: Course, plan: Plan, signals: Sequence[o.Signal], now: int, chan
 
 
 def _enter(course: Course, status: Status, state: str, attempt: int, visits: Mapping[str, int]) -> Course:
-    """The course in its next state, waiting for nothing; on every commit's way, where `replace` would cost the most."""
+    """The course in its next state, waiting for nothing."""
     return Course(
         state,
         status,
@@ -182,7 +185,7 @@ def _fail(course: Course, code: ErrorCode, message: str, fail: o.Fail | None = N
 
 
 def _wait(course: Course, reason: WaitingFor, wake_at: int | None, data: Mapping[str, Any] | None) -> Reaction:
-    waiting = replace(course, status=W, waiting_for=reason, wake_at=wake_at, transitions=course.transitions + 1)
+    waiting = course._replace(status=W, waiting_for=reason, wake_at=wake_at, transitions=course.transitions + 1)
     return Reaction(waiting, (Transition(W, course.state, data),))
 
 
@@ -213,11 +216,11 @@ def _wake(course: Course, plan: Plan, _signal: o.Wake, now: int, _chance: float)
         if "timed_out" in plan.states[course.state].row:
             return _take(course, plan, "timed_out", o.Go("timed_out"))
         return _fail(course, ErrorCode.TIMEOUT, f"no {course.awaited} came in time")
-    return Reaction(replace(course, status=R, waiting_for=None, wake_at=None))
+    return Reaction(course._replace(status=R, waiting_for=None, wake_at=None))
 
 
 def _go(course: Course, plan: Plan, signal: o.Go, _now: int, _chance: float) -> Reaction:
-    return _take(course if course.received is None else replace(course, received=None), plan, signal.event, signal)
+    return _take(course if course.received is None else course._replace(received=None), plan, signal.event, signal)
 
 
 def _failed(course: Course, _plan: Plan, signal: o.Fail, _now: int, _chance: float) -> Reaction:
@@ -232,7 +235,7 @@ def _retry(course: Course, plan: Plan, signal: o.Retry, now: int, chance: float)
         return _fail(course, ErrorCode.TOO_MANY_TRANSITIONS, f"more than {plan.max_transitions} transitions")
     pause = max(policy.pause_ms(course.attempt, chance), round(signal.after_s * 1000))
     data = {"event": "retry", "attempt": course.attempt, "error": signal.message, "in_ms": pause}
-    return _wait(replace(course, attempt=course.attempt + 1), WaitingFor.RETRY, now + pause, data)
+    return _wait(course._replace(attempt=course.attempt + 1), WaitingFor.RETRY, now + pause, data)
 
 
 def _sleep(course: Course, _plan: Plan, signal: o.Sleep, now: int, _chance: float) -> Reaction:
@@ -241,20 +244,20 @@ def _sleep(course: Course, _plan: Plan, signal: o.Sleep, now: int, _chance: floa
 
 def _wait_for(course: Course, plan: Plan, signal: o.WaitFor, now: int, _chance: float) -> Reaction:
     if signal.event in course.remembered:
-        return _happen(replace(course, awaited=signal.event), plan, signal.event, course.remembered[signal.event])
+        return _happen(course._replace(awaited=signal.event), plan, signal.event, course.remembered[signal.event])
     until = None if signal.seconds is None else now + round(signal.seconds * 1000)
-    return _wait(replace(course, awaited=signal.event), WaitingFor.EVENT, until, {"event": "wait", "for": signal.event})
+    return _wait(course._replace(awaited=signal.event), WaitingFor.EVENT, until, {"event": "wait", "for": signal.event})
 
 
 def _happen(course: Course, plan: Plan, event: str, data: Mapping[str, Any]) -> Reaction:
     rest = {name: value for name, value in course.remembered.items() if name != event}
-    return _take(replace(course, remembered=rest, received=dict(data)), plan, event, o.Go(event))
+    return _take(course._replace(remembered=rest, received=dict(data)), plan, event, o.Go(event))
 
 
 def _happened(course: Course, plan: Plan, signal: o.Happened, _now: int, _chance: float) -> Reaction:
     if course.status is W and course.awaited == signal.event:
         return _happen(course, plan, signal.event, signal.data)
-    return Reaction(replace(course, remembered={**course.remembered, signal.event: signal.data}))
+    return Reaction(course._replace(remembered={**course.remembered, signal.event: signal.data}))
 
 
 def _cancel(course: Course, plan: Plan, signal: o.Cancel, _now: int, _chance: float) -> Reaction:

@@ -3,8 +3,7 @@
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic_core import to_json
 
@@ -29,8 +28,7 @@ class LostError(Exception):
     """The mission is not this runner's any more; whatever it still has in hand is dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(NamedTuple):
     """A mission under lease, as claim answered it. Times are epoch ms by Redis."""
 
     task_id: str
@@ -62,8 +60,7 @@ class Claimed:
         return f"{self.type}@{self.version}"
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(NamedTuple):
     """One guarded write, ready to be sent and, byte for byte, to be sent again."""
 
     owner: str
@@ -247,8 +244,8 @@ def _middle(claimed: Claimed, state: str, status: str, end: End) -> bytes:
         "correlation_id": claimed.correlation_id,
         "task_id": claimed.task_id,
         "type": claimed.type,
-        "status": status,
-        "state": state,
+        "status": str(status),  # plain: an enum costs the serializer a look-up
+        "state": str(state),
         "result": end.result,
         "error": end.error,
         "reason": end.reason,

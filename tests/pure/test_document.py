@@ -1,7 +1,5 @@
 """The record's document: what a commit writes, the next worker reads."""
 
-from dataclasses import replace
-
 import pytest
 from pydantic import BaseModel
 
@@ -37,7 +35,7 @@ def test_what_is_written_is_read(course: Course) -> None:
 
 
 def test_only_what_differs_is_written() -> None:
-    text = document.write(replace(Course("ONE"), status=Status.RUNNING), Context(n=1))
+    text = document.write(Course("ONE", Status.RUNNING), Context(n=1))
     assert text == b'{"context":{"n":1,"waiting_for":"a name that the course has too"}}'
 
 

@@ -1,7 +1,6 @@
 """The machine is total, and does what its table says: no more, no less."""
 
 from collections import defaultdict
-from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,7 +126,7 @@ def test_another_event_does_not_move_the_time_of_a_wait() -> None:
 
 
 def test_no_event_in_time_takes_the_row_or_fails() -> None:
-    listening = replace(Course("LISTEN"), status=Status.RUNNING)
+    listening = Course("LISTEN", Status.RUNNING)
     taken = run(Wake(), course=run(WaitFor("KNOCK", 7), course=listening).course, now=NOW + 7_000)
     assert taken.course.status is Status.SUCCEEDED
     failed = run(Wake(), course=run(Wake(), WaitFor("KNOCK", 7)).course, now=NOW + 7_000)
@@ -185,7 +184,7 @@ def test_too_many_transitions_end_it() -> None:
 def test_the_table_is_what_is_reachable() -> None:
     """Each pair that TABLE allows is reached, and react() itself asserts that no other one is."""
     seen: dict[tuple[Status, type], set[Status]] = defaultdict(set)
-    frontier = [Course("LOOK"), *(replace(Course(name), status=Status.RUNNING) for name in ("LISTEN", "HEAR"))]
+    frontier = [Course("LOOK"), *(Course(name, Status.RUNNING) for name in ("LISTEN", "HEAR"))]
     known: set[str] = set()
     while frontier:
         course = frontier.pop()
