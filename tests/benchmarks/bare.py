@@ -1,4 +1,4 @@
-"""The peer of the accept rate: a bare ASGI route that reads the body, looks at nothing, and answers what an ack is like.
+"""The peer of the accept rate: a bare ASGI route that reads the body, looks at nothing, answers like an ack.
 
 On the same uvicorn settings as the foreground. Nothing in Python that answers a POST can be faster than this.
 """

@@ -1,4 +1,4 @@
-"""What a mission costs Redis: microseconds of each script per item, commands, and bytes while it waits and at its end."""
+"""What a mission costs Redis: each script's µs per item, commands, and bytes while it waits and at its end."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
