@@ -54,7 +54,7 @@ async def inside(redis_url: str, **options: Any) -> AsyncIterator[Inside]:
         await serving
 
 
-async def test_a_thousand_sockets_come_and_go_and_leave_nothing(redis_url: str, tmp_path: Path) -> None:
+async def test_b61_a_thousand_sockets_come_and_go_and_leave_nothing(redis_url: str, tmp_path: Path) -> None:
     async with running(redis_url, tmp_path, foregrounds=0) as stack, inside(redis_url) as front:
         async with talking(front.ws) as talk:
             correlation_id = await talk.submit("test.patient", {"wait_s": 300})
@@ -113,7 +113,7 @@ async def test_a_slow_reader_is_told_where_to_resume(redis_url: str, tmp_path: P
                 late.check(id_, talk.seen(id_))
 
 
-async def test_who_never_reads_is_cut_off(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_b61_who_never_reads_is_cut_off(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "CLOSE_S", 0.2)
     monkeypatch.setattr(serving, "LINGER_S", 0.2)
     async with (
@@ -152,7 +152,9 @@ async def test_one_socket_watches_only_so_many(redis_url: str, tmp_path: Path) -
         await talk.result(other)
 
 
-async def test_a_process_that_goes_says_so_and_takes_no_longer_than_its_drain(redis_url: str, tmp_path: Path) -> None:
+async def test_b29_a_process_that_goes_says_so_and_takes_no_longer_than_its_drain(
+    redis_url: str, tmp_path: Path
+) -> None:
     async with running(redis_url, tmp_path, foregrounds=2, DUALLOOP_DRAIN_S="4") as stack:
         first, second = stack.foregrounds
         async with (
@@ -186,7 +188,7 @@ async def test_a_process_that_goes_says_so_and_takes_no_longer_than_its_drain(re
             assert late.seen(correlation_id) > seen
 
 
-async def test_a_long_poll_does_not_hold_up_a_process_that_goes(redis_url: str, tmp_path: Path) -> None:
+async def test_b29_a_long_poll_does_not_hold_up_a_process_that_goes(redis_url: str, tmp_path: Path) -> None:
     async with running(redis_url, tmp_path) as stack, httpx.AsyncClient(trust_env=False, timeout=60) as http:
         async with talking(stack.ws) as talk:
             correlation_id = await talk.submit("test.patient", {"wait_s": 300})

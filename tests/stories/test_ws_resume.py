@@ -1,17 +1,28 @@
 """News are never lost because a socket, a hint, a foreground or Redis was away: the log is told to its end."""
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import redis
 
 from shared import keys
 from tests.conftest import StartRedis
+from tests.processes.restartable import Restartable
 from tests.stories.stack import running
 from tests.stories.talk import Talk, talking
 from tests.waiting import eventually
 
 MANY = 150
+
+
+@pytest.fixture
+def server(start_redis: StartRedis) -> Iterator[Restartable]:
+    """A Redis that forgets nothing."""
+    server = Restartable(start_redis("--appendonly", "yes", "--appendfsync", "always"))
+    yield server
+    server.kill()
 
 
 async def test_another_foreground_goes_on_where_a_killed_one_ended(redis_url: str, tmp_path: Path) -> None:
@@ -98,6 +109,21 @@ async def test_what_redis_did_while_nobody_could_hear_it_is_told(start_redis: St
         await eventually(lambda: _served(talk), within=20, what="commands are taken again")
 
 
+async def test_a_redis_that_was_killed_and_came_back_costs_latency_only(server: Restartable, tmp_path: Path) -> None:
+    async with (
+        running(server.url, tmp_path, DUALLOOP_LEASE_S="3", DUALLOOP_REDIS_TIMEOUT_S="0.5") as stack,
+        talking(stack.ws) as talk,
+    ):
+        ids = [await talk.submit("test.slow", {"seconds": tenths / 10}) for tenths in range(20)]
+        for _ in range(2):
+            await talk.until(lambda frame: frame["op"] == "event")
+            server.kill()
+            server.start()
+        for id_ in ids:
+            await talk.result(id_, within=60)
+            talk.check(id_)
+
+
 async def _served(talk: Talk) -> bool:
     await talk.say("submit", ref="again", command={"type": "test.noop"})
     frame = await talk.until(lambda frame: frame.get("ref") == "again")
@@ -137,7 +163,7 @@ async def test_a_mission_that_vanishes_is_told_of(redis_url: str, tmp_path: Path
         assert frame["problem"]["correlation_id"] == correlation_id
 
 
-async def test_a_foreground_that_stands_still_for_a_while_misses_nothing(redis_url: str, tmp_path: Path) -> None:
+async def test_b65_a_foreground_that_stands_still_for_a_while_misses_nothing(redis_url: str, tmp_path: Path) -> None:
     async with running(redis_url, tmp_path) as stack, talking(stack.ws) as talk:
         correlation_id = await talk.submit("test.slow", {"seconds": 1})
         await talk.until(lambda frame: frame["op"] == "event")
