@@ -3,6 +3,7 @@
 -- ARGV      1 ms that a row stays after its last live worker, then per item 2: type@version row
 -- Answers   the counter of changes
 -- Invariant a row is there as long as a worker that knows it has announced it lately; the counter rises with each change.
+-- Guarded by tests/redis/mutants.txt: test_announce.py
 local changed = false
 for i = 2, #ARGV, 2 do
   if call('HGET', P .. 'catalogue', ARGV[i]) ~= ARGV[i + 1] then

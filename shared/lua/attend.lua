@@ -4,5 +4,6 @@
 -- Answers   OK
 -- Invariant no such mission exists without its row, whatever dies between the two steps; a row without a mission is
 --           removed by `abandon`.
+-- Guarded by tests/redis/mutants.txt: test_abandon.py
 call('ZADD', P .. 'attended', now + ARGV[2], ARGV[1])
 return 'OK'

@@ -8,7 +8,7 @@
 --           {ERROR, why}
 -- Invariant written only if leased by this owner under this fence and rev, with no entry unread (P2, P3); a refused or
 --           failed item changes nothing and never fails its neighbours (P4).
--- Guarded by tests/redis/test_commit.py: take a comparison out and a test of that name fails.
+-- Guarded by tests/redis/mutants.txt: test_commit.py
 local owner, retention = ARGV[1], tonumber(ARGV[2])
 local answers, left, retired = {now}, {}, {}
 local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'status', 'state', 'target', 'watchers', 'lane',

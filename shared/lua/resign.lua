@@ -3,6 +3,7 @@
 -- ARGV      1 owner
 -- Answers   OK, or HOLDS while missions are leased to it (then it has to lapse)
 -- Invariant an owner that holds missions stays until they are put back.
+-- Guarded by tests/redis/mutants.txt: test_lease.py
 if call('EXISTS', P .. 'held:' .. ARGV[1]) == 1 then return 'HOLDS' end
 call('ZREM', P .. 'owners', ARGV[1])
 call('HDEL', P .. 'looks', ARGV[1])

@@ -3,6 +3,7 @@
 -- ARGV      1 ms to wait before looking again at one that still has outbox rows
 -- Answers   {missions removed, ms until the next one is due or -1}
 -- Invariant nothing of a mission is left behind, and none goes while its outbox rows are not carried out (P5).
+-- Guarded by tests/redis/mutants.txt: test_retire.py
 local due, removed = call('ZRANGE', P .. 'retire', '-inf', now, 'BYSCORE', 'LIMIT', 0, 50), 0
 local function item(id)
   local m = call('HMGET', record(id), 'place', 'type', 'status', 'state')

@@ -3,6 +3,7 @@
 -- ARGV      1 retention_ms
 -- Answers   {missions handled, ms until the next deadline or -1}
 -- Invariant ends only what never committed and is not leased; else posts the entry `deadline` and moves it towards a lane.
+-- Guarded by tests/redis/mutants.txt: test_sweep.py test_control.py
 local AGAIN = 60000 -- a mission that broke is tried again, not at once
 local due = call('ZRANGE', P .. 'deadlines', '-inf', now, 'BYSCORE', 'LIMIT', 0, 50)
 local function item(id)

@@ -4,6 +4,7 @@
 -- Answers   per id OK, ENDED or GONE
 -- Invariant lapsed watchers leave the record whenever it is written here, so it stays as small as the fleet's front;
 --           a mission that ends with its last watcher is looked at again when that one lapses.
+-- Guarded by tests/redis/mutants.txt: test_watch.py test_abandon.py
 local front, answers = ARGV[1], {}
 for i = 3, #ARGV do
   local m = call('HMGET', record(ARGV[i]), 'place', 'watchers')

@@ -56,6 +56,7 @@ class Model:
         self.holds: dict[str, str] = {}
         self.owners: dict[str, Lease] = {}
         self.ring: set[str] = set()
+        self.attended: dict[str, bool] = {}  # by id; True: the last watcher has lapsed
         self.order = self.fence = 0
         self.frozen = False
 
@@ -177,6 +178,20 @@ class Model:
             else:
                 self.post(m, "deadline:1", '{"entry":"deadline"}')
         return len(due)
+
+    def abandon(self) -> int:
+        handled = 0
+        for task_id in sorted(one for one, lapsed in self.attended.items() if lapsed):
+            del self.attended[task_id]
+            m = self.missions.get(task_id)
+            if m is None or m.place == "ended":
+                continue
+            handled += 1
+            if m.place != "leased" and m.rev == 0:
+                self._cancel(m)
+            else:
+                self.post(m, "cancel", '{"entry":"cancel","reason":"disconnected"}')
+        return handled
 
     def retire(self) -> int:
         over = [m for m in self.missions.values() if m.place == "ended" and m.over]

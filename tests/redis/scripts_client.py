@@ -232,6 +232,15 @@ class Verbs:
         """A word per id."""
         return _words(self.run("watch", front, ms, *task_ids))
 
+    def attend(self, task_id: str, ms: int = HOUR_MS) -> str:
+        """OK."""
+        return str(self.run("attend", task_id, ms).decode())
+
+    def abandon(self, grace_ms: int = 0) -> tuple[int, int]:
+        """How many were handled, ms until the next look or -1."""
+        handled, next_ms = self.run("abandon", grace_ms, HOUR_MS)
+        return handled, next_ms
+
     def announce(self, stay_ms: int, rows: Mapping[str, str]) -> int:
         """The counter of changes."""
         return int(self.run("announce", stay_ms, *(part for row in rows.items() for part in row)))

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from shared.clock import parse_rfc3339
 from tests.redis.audit import faults, read
 from tests.redis.scripts_client import FAR, Move, New, Taken, Verbs, Write, event
 from tests.waiting import until
@@ -241,6 +242,7 @@ def test_an_end_writes_log_result_and_expiry_together(verbs: Verbs) -> None:
     assert (result["seq"], result["status"], result["run"]) == (2, "SUCCEEDED", 1)
     assert set(result) == {"seq", "status", "run", "created_at", "started_at", "finished_at", "expires_at"}
     assert verbs.log("m")[-1]["at"] == result["finished_at"]
+    assert parse_rfc3339(result["expires_at"]) - parse_rfc3339(result["finished_at"]) == 5000
     assert 0 < verbs.redis.pttl(verbs.key("result:m")) <= 5000
     retire_at = verbs.score("retire", "m")
     assert retire_at is not None
@@ -289,6 +291,14 @@ def test_watchers_hear_events_and_result_in_one_hint(verbs: Verbs) -> None:
         assert [json.loads(line[1:]) for line in lines] == [*verbs.log("m")[1:], verbs.result("m")]
 
 
+def test_a_commit_without_events_tells_nothing(verbs: Verbs) -> None:
+    m = begun(verbs, watcher="front")
+    with verbs.hearing("feed:front") as hear:
+        verbs.commit("w1", m.write("leave"))
+
+        assert not hear(0.01)
+
+
 def test_lapsed_watchers_are_told_nothing(verbs: Verbs) -> None:
     m = begun(verbs)
     verbs.redis.hset(verbs.key("mission:m"), "watchers", f"gone {verbs.now() - 1}")
@@ -321,6 +331,8 @@ def test_a_failed_item_changes_nothing_and_never_fails_its_neighbours(verbs: Ver
     )
 
     assert [one.word for one in answers] == ["OK", "ERROR", "ERROR", "ERROR", "ERROR", "OK"]
+    assert "WRONGTYPE" in answers[1].unread[0]
+    assert "wake_at is no time: soon" in answers[3].unread[0]
     assert {one: dump(verbs, one) for one in bad} == before
     assert verbs.redis.hgetall(verbs.key("counts")) == {b"t|RUNNING|START": b"4", b"t|RUNNING|NEXT": b"2"}
     assert verbs.renew("w1") == set(bad)

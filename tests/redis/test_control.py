@@ -97,6 +97,15 @@ def test_what_waits_is_moved_towards_its_lane_in_the_same_step(verbs: Verbs, ver
     assert len(verbs.take("w1")["m"].unread) == 1
 
 
+def test_a_worker_is_woken_for_what_waited(verbs: Verbs) -> None:
+    m = begun(verbs)
+    verbs.commit("w1", m.write("leave"))
+    with verbs.hearing("wake:default") as hear:
+        verbs.event("m", "e1")
+
+        assert hear()
+
+
 def test_an_event_of_a_held_target_moves_the_mission_to_the_waiters(verbs: Verbs) -> None:
     m = begun(verbs, target="a:lamp")
     verbs.commit("w1", m.write("leave", wake_at=FAR))

@@ -71,6 +71,20 @@ def test_the_reserve_is_no_room_to_take_the_share_of_others(verbs: Verbs) -> Non
     assert drawn(verbs, 16, 20) == {"urgent-a": 18, "normal-a": 2}
 
 
+def test_urgent_never_takes_more_than_there_is(verbs: Verbs) -> None:
+    fill(verbs, "urgent:default:a", 60)
+
+    assert [sum(drawn(verbs, slots).values()) for slots in (1, 2, 7, 1, 9, 3)] == [1, 2, 7, 1, 9, 3]
+
+
+def test_the_shares_are_of_what_urgent_leaves(verbs: Verbs) -> None:
+    fill(verbs, "urgent:default:a", 20)
+    fill(verbs, "normal:default:a", 50)
+    fill(verbs, "bulk:default:a", 50)
+
+    assert drawn(verbs, 40) == {"urgent-a": 20, "normal-a": 15, "bulk-a": 5}
+
+
 def test_urgent_may_take_every_free_slot_when_nobody_else_waits(verbs: Verbs) -> None:
     fill(verbs, "urgent:default:a", 20)
 
@@ -136,6 +150,13 @@ def test_tenants_share_a_claim(verbs: Verbs, priority: str) -> None:
     taken = drawn(verbs, 15)
     assert sum(taken.values()) == 15
     assert all(4 <= taken[f"{priority}-{tenant}"] <= 6 for tenant in "abc")
+
+
+def test_what_cannot_be_divided_is_not_given_twice(verbs: Verbs) -> None:
+    for tenant in "abc":
+        fill(verbs, f"normal:default:{tenant}", 30)
+
+    assert [sum(drawn(verbs, slots).values()) for slots in (5, 20, 7, 22, 2)] == [5, 20, 7, 22, 2]
 
 
 def test_a_share_that_a_tenant_does_not_use_goes_to_the_others(verbs: Verbs) -> None:

@@ -50,11 +50,13 @@ def test_a_resigned_owner_leaves_nothing(verbs: Verbs) -> None:
     verbs.claim("w2", 0)
     verbs.renew("w1")
     verbs.release("w1", ("m", m.fence))
+    verbs.redis.sadd(verbs.key("signals:w1"), "never")
 
     assert verbs.resign("w1") == "OK"
     assert verbs.renew("w1") is None
     shard = read(verbs.redis)
     assert not shard.all("looks")
+    assert not shard.all("signals")
     assert "w1" not in shard.get("owners")
 
 

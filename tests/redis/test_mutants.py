@@ -16,7 +16,7 @@ def broken(redis_url: str) -> Iterator[Verbs]:
 
 
 @pytest.mark.parametrize(
-    "mutant", [pytest.param(one, id=f"{one.script}: {one.name}-{n}") for n, one in enumerate(MUTANTS)]
+    "mutant", [pytest.param(one, id=f"{one.script}: {one.test} {n}") for n, one in enumerate(MUTANTS)]
 )
 def test_a_guard_that_is_taken_out_is_missed(broken: Verbs, mutant: Mutant) -> None:
     test, broken.scripts = mutant.find(), mutant.scripts()
@@ -24,9 +24,9 @@ def test_a_guard_that_is_taken_out_is_missed(broken: Verbs, mutant: Mutant) -> N
         test(broken, **mutant.arguments)
     except Exception:  # noqa: BLE001  however the test fails
         return
-    pytest.fail(f"{mutant.test} passes without {mutant.old!r} in {mutant.script}.lua")
+    pytest.fail(f"test_{mutant.file}.py: {mutant.test} passes without {mutant.old!r} in {mutant.script}.lua")
 
 
 @pytest.mark.parametrize("script", sorted({one.script for one in MUTANTS}))
-def test_the_header_of_a_script_names_the_tests_that_guard_it(script: str) -> None:
+def test_the_header_of_a_script_names_the_files_that_guard_it(script: str) -> None:
     assert told(script) == header(script), "python -m tests.redis.mutants prints the headers"

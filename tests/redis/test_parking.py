@@ -34,6 +34,8 @@ def test_another_version_is_another_type(verbs: Verbs) -> None:
 
     assert verbs.take("w1", knows=("tt@1", "t@12")).keys() == {"longer"}
     assert verbs.place("newer") == verbs.place("shorter") == "parked"
+    verbs.accept(New("dotted", type="a.b"))
+    assert verbs.take("w1", knows=("a-b@1", "axb@1")) == {}
 
 
 def test_parking_passes_the_hold_on(verbs: Verbs) -> None:

@@ -88,15 +88,15 @@ def test_a_thawed_redis_forgets_all_first_looks(verbs: Verbs) -> None:
     """Nothing ran for two polls: nobody could renew, so the first look proves nothing."""
     leased(verbs)
     lapse(verbs, "w1")
-    look(verbs, poll_ms=50)
+    look(verbs, poll_ms=5000)
     age_looks(verbs)
-    verbs.redis.set(verbs.key("tick"), verbs.now() - 101)
-    look(verbs, poll_ms=50)
+    verbs.redis.set(verbs.key("tick"), verbs.now() - 10_001)
+    look(verbs, poll_ms=5000)
     assert verbs.place("m") == "leased"
 
     age_looks(verbs)
-    verbs.redis.set(verbs.key("tick"), verbs.now() - 50)
-    look(verbs, poll_ms=50)
+    verbs.redis.set(verbs.key("tick"), verbs.now() - 7500)
+    look(verbs, poll_ms=5000)
     assert verbs.place("m") == "lane", "one poll without a script is no freeze"
 
 
