@@ -21,6 +21,7 @@ from frontend_loop.ingress import http, ws
 from frontend_loop.ingress.home import home_router
 from frontend_loop.inspection import Inspection
 from frontend_loop.listing import Listing
+from frontend_loop.one_write import OneWrite
 from frontend_loop.operator import operator_router
 from frontend_loop.results import Results
 from frontend_loop.serving import Server, SocketProtocol
@@ -39,7 +40,7 @@ CATALOGUE_S: Final = 1.0
 JOIN_S: Final = 2.0
 SERVER: Final[dict[str, Any]] = {
     "loop": "uvloop",
-    "http": "httptools",
+    "http": OneWrite,
     "ws": SocketProtocol,
     "ws_per_message_deflate": False,  # frames are small; it would cost more time than it saves
     "log_config": None,
