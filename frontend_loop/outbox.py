@@ -65,8 +65,11 @@ class Outbox(Generic[About]):
         """Whether nothing has left for long, though something waits."""
         return bool(self._parcels) and self._clock() - self._moved_at > STUCK_S
 
-    def put(self, parcel: Parcel[About]) -> None:
-        """Send this, unless the end has come. May find the reader slow: once the writer has had its turn."""
+    def put(self, parcel: Parcel[About], *, fetched: bool = False) -> None:
+        """Send this, unless the end has come. May find the reader slow, once the writer has had its turn.
+
+        What was `fetched` when there was `room` is no sign of that.
+        """
         if self.end is not None:
             return
         if not self._parcels:
@@ -74,7 +77,7 @@ class Outbox(Generic[About]):
         self._parcels.append(parcel)
         self._bytes += len(parcel.text)
         self._stir.set()
-        if self._over(1) and not self._judging:
+        if not fetched and self._over(1) and not self._judging:
             # much may come in one tick; only what the writer cannot get rid of shows a slow reader
             self._judging = True
             asyncio.get_running_loop().call_soon(self._judge)

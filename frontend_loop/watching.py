@@ -100,11 +100,11 @@ class Watching:
         for watched in tuple(self._watched.values()):
             self.forget(watched)
 
-    def tell(self, watched: Watched, news: list[News]) -> None:
+    def tell(self, watched: Watched, news: list[News], *, fetched: bool = False) -> None:
         """Send these; the result is the last of them, and the end of watching."""
         for one in news:
             head = frames.RESULT_HEAD if one.final else watched.head
-            self._outbox.put(Parcel((head + one.body[1:]).decode(), watched, one.seq, one.final))
+            self._outbox.put(Parcel((head + one.body[1:]).decode(), watched, one.seq, one.final), fetched=fetched)
             if one.final:
                 self.forget(watched)
 
@@ -130,7 +130,7 @@ class Watching:
                 raise
             if self._watched.get(watched.task_id) is watched:
                 whole = len(reading.events) < SLICE
-                self.tell(watched, watched.watch.read(reading.events, reading.result, whole=whole))
+                self.tell(watched, watched.watch.read(reading.events, reading.result, whole=whole), fetched=True)
                 self._want(watched)
 
     def tend(self) -> None:
