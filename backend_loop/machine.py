@@ -23,13 +23,13 @@ P, R, W = Status.PENDING, Status.RUNNING, Status.WAITING
 S, F, C = Status.SUCCEEDED, Status.FAILED, Status.CANCELLED
 
 TABLE: Final[Mapping[Status, Mapping[type[o.Signal], frozenset[Status]]]] = {
-    P: {o.Wake: frozenset({R}), o.Cancel: frozenset({C}), o.Deadline: frozenset({F}), o.Happened: frozenset({P})},
+    P: {o.Wake: frozenset({R}), o.Cancel: frozenset({C}), o.Deadline: frozenset({C, F}), o.Happened: frozenset({P})},
     R: {
         o.Wake: frozenset({R}),
         o.Go: frozenset({R, S, F, C}),
         o.Fail: frozenset({F}),
         o.Retry: frozenset({W, F}),
-        o.Sleep: frozenset({W}),
+        o.Sleep: frozenset({W, F}),
         o.WaitFor: frozenset({R, W, S, F, C}),
         o.Stop: frozenset({C}),
         o.Cancel: frozenset({C}),
@@ -88,6 +88,10 @@ class Course(NamedTuple):
     wake_at: int | None = None
     remembered: Mapping[str, Mapping[str, Any]] = NONE
     received: Mapping[str, Any] | None = None
+    begun: bool = False
+    """The handler of this state has run, or may have: what it was to do may have happened."""
+    lost: bool = False
+    """A worker was lost in this state."""
 
     @property
     def visit(self) -> int:
@@ -149,13 +153,13 @@ def react(course: Course, plan: Plan, signal: o.Signal, now: int, chance: float 
 
 def fold(course: Course, plan: Plan, signals: Sequence[o.Signal], now: int, chance: float = 0.0) -> Reaction:
     """React to several signals in order, as one commit: their transitions together, the first end stands."""
-    reaction = Reaction(course, ignored="no signal")
+    reaction: Reaction | None = None
     for signal in signals:
-        after = react(reaction.course, plan, signal, now, chance)
+        after = react(reaction.course if reaction else course, plan, signal, now, chance)
         if after.ignored is None:
-            before = reaction.transitions
+            before = reaction.transitions if reaction else ()
             reaction = after._replace(transitions=(*before, *after.transitions)) if before else after
-    return reaction
+    return reaction or Reaction(course, ignored="no signal")
 
 
 def _enter(course: Course, status: Status, state: str, attempt: int, visits: Mapping[str, int]) -> Course:
@@ -184,7 +188,11 @@ def _fail(course: Course, code: ErrorCode, message: str, fail: o.Fail | None = N
     return _end(course, F, end, {"code": code})
 
 
-def _wait(course: Course, reason: WaitingFor, wake_at: int | None, data: Mapping[str, Any] | None) -> Reaction:
+def _wait(
+    course: Course, plan: Plan, reason: WaitingFor, wake_at: int | None, data: Mapping[str, Any] | None
+) -> Reaction:
+    if course.transitions + 1 >= plan.max_transitions:
+        return _fail(course, ErrorCode.TOO_MANY_TRANSITIONS, f"more than {plan.max_transitions} transitions")
     waiting = course._replace(status=W, waiting_for=reason, wake_at=wake_at, transitions=course.transitions + 1)
     return Reaction(waiting, (Transition(W, course.state, data),))
 
@@ -231,22 +239,21 @@ def _retry(course: Course, plan: Plan, signal: o.Retry, now: int, chance: float)
     policy = plan.states[course.state].retry
     if course.attempt >= policy.tries:
         return _fail(course, signal.code, f"{signal.message} (try {course.attempt} of {policy.tries})")
-    if course.transitions + 1 >= plan.max_transitions:
-        return _fail(course, ErrorCode.TOO_MANY_TRANSITIONS, f"more than {plan.max_transitions} transitions")
     pause = max(policy.pause_ms(course.attempt, chance), round(signal.after_s * 1000))
     data = {"event": "retry", "attempt": course.attempt, "error": signal.message, "in_ms": pause}
-    return _wait(course._replace(attempt=course.attempt + 1), WaitingFor.RETRY, now + pause, data)
+    return _wait(course._replace(attempt=course.attempt + 1), plan, WaitingFor.RETRY, now + pause, data)
 
 
-def _sleep(course: Course, _plan: Plan, signal: o.Sleep, now: int, _chance: float) -> Reaction:
-    return _wait(course, WaitingFor.TIMER, now + round(signal.seconds * 1000), None)
+def _sleep(course: Course, plan: Plan, signal: o.Sleep, now: int, _chance: float) -> Reaction:
+    return _wait(course, plan, WaitingFor.TIMER, now + round(signal.seconds * 1000), None)
 
 
 def _wait_for(course: Course, plan: Plan, signal: o.WaitFor, now: int, _chance: float) -> Reaction:
     if signal.event in course.remembered:
         return _happen(course._replace(awaited=signal.event), plan, signal.event, course.remembered[signal.event])
     until = None if signal.seconds is None else now + round(signal.seconds * 1000)
-    return _wait(course._replace(awaited=signal.event), WaitingFor.EVENT, until, {"event": "wait", "for": signal.event})
+    data = {"event": "wait", "for": signal.event}
+    return _wait(course._replace(awaited=signal.event), plan, WaitingFor.EVENT, until, data)
 
 
 def _happen(course: Course, plan: Plan, event: str, data: Mapping[str, Any]) -> Reaction:
@@ -260,18 +267,26 @@ def _happened(course: Course, plan: Plan, signal: o.Happened, _now: int, _chance
     return Reaction(course._replace(remembered={**course.remembered, signal.event: signal.data}))
 
 
+def _perhaps(course: Course, plan: Plan) -> Mapping[str, Any] | None:
+    """What is said of an act that something else than its handler ends (P21)."""
+    if course.begun and plan.states[course.state].acting:
+        return {"may_have_happened": True, "state": course.state}
+    return None
+
+
 def _cancel(course: Course, plan: Plan, signal: o.Cancel, _now: int, _chance: float) -> Reaction:
-    begun = course.status is R and plan.states[course.state].acting
-    result = {"may_have_happened": True, "state": course.state} if begun else None
-    return _end(course, C, End(result=result, reason=signal.reason), {"reason": signal.reason})
+    return _end(course, C, End(_perhaps(course, plan), reason=signal.reason), {"reason": signal.reason})
 
 
 def _stop(course: Course, _plan: Plan, signal: o.Stop, _now: int, _chance: float) -> Reaction:
     return _end(course, C, End(signal.result, signal.freshness, None, signal.reason), {"reason": signal.reason})
 
 
-def _deadline(course: Course, _plan: Plan, _signal: o.Deadline, _now: int, _chance: float) -> Reaction:
-    return _fail(course, ErrorCode.DEADLINE, f"the deadline came while in {course.state}")
+def _deadline(course: Course, plan: Plan, _signal: o.Deadline, _now: int, _chance: float) -> Reaction:
+    if course.status is P and not course.begun:
+        return _end(course, C, End(reason=Reason.EXPIRED), {"reason": Reason.EXPIRED})
+    fail = o.Fail("", result=_perhaps(course, plan))
+    return _fail(course, ErrorCode.DEADLINE, f"the deadline came while in {course.state}", fail)
 
 
 _RULES: Final[Mapping[type[o.Signal], Callable[..., Reaction]]] = {
