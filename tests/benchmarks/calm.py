@@ -1,7 +1,9 @@
 """The machine: whether it is quiet enough to measure, and what a process has used of it."""
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +29,25 @@ def cpu_s(pid: int) -> float:
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def apart(server: int, *others: int) -> Iterator[None]:
+    """The server's main thread on the first core, those of the other processes on the rest, where there are two.
+
+    Two that talk all the time are else often put on one core, and then take turns.
+    """
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if len(cores) < 2:
+        yield
+        return
+    os.sched_setaffinity(server, cores[:1])
+    for other in others:
+        os.sched_setaffinity(other, cores[1:])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(server, cores)
 
 
 def _busy() -> float:

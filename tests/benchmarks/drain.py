@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from tests.benchmarks import arq_peer
-from tests.benchmarks.calm import calm, cpu_s
+from tests.benchmarks.calm import apart, calm, cpu_s
 from tests.benchmarks.figure import Benchmark, Row, Sample, Size
 from tests.benchmarks.fill import fill
 from tests.benchmarks.stage import Stage
@@ -30,7 +30,7 @@ def drain(stage: Stage, worker: AbstractContextManager[subprocess.Popen[bytes]],
     """Start the worker and wait for the last handler run; time counts from the first one that is seen."""
     goal, seen, first = missions * runs, 0, 0
     begun, used = 0.0, (0.0, 0.0)
-    with worker as process, stage.tally.open("rb") as tally:
+    with worker as process, apart(stage.server.pid, process.pid), stage.tally.open("rb") as tally:
         give_up = time.monotonic() + PATIENCE_S
         while seen < goal:
             seen += tally.read().count(b"\n")
