@@ -14,7 +14,7 @@ from shared.redis import Link, ReplyError
 from shared.scripts import SCRIPTS
 
 MOST: Final = 25
-"""Items that leave together; P4 would allow 50, but with fewer Redis and Python overlap better: a sixth more a second."""
+"""Items that leave together; P4 allows 50, but with fewer Redis and Python overlap better: a sixth more a second."""
 
 Arg = str | bytes | int
 
