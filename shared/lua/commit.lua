@@ -11,28 +11,30 @@
 -- Guarded by tests/redis/mutants.txt: test_commit.py
 local owner, retention = ARGV[1], tonumber(ARGV[2])
 local answers, left, retired = {now}, {}, {}
-local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'status', 'state', 'target', 'watchers', 'lane',
-  'order', 'deaths', 'created_at', 'started_at'}
+local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'status', 'state', 'watchers', 'deaths'}
+local LEAVING = {'target', 'lane', 'order', 'created_at', 'started_at'} -- what is asked of those that do not stay
+local written_at = at()
 
 local function apply(i, id, m)
   local _, _, rev, consumed, move, status, state, document, events, wake_at, waiting_for, tail = unpack(ARGV, i, i + 11)
-  local seq, lines, logged, rows = tonumber(m[5] or 0), {}, {}, {}
+  local seq, watched, lines, logged, rows = tonumber(m[5] or 0), (m[10] or '') ~= '', {}, {}, {}
   for line in string.gmatch(events, '[^\n]+') do
     seq = seq + 1
-    logged[#logged + 1] = '{"seq":' .. seq .. ',"at":"' .. at() .. '",' .. line
-    lines[#lines + 1] = '\nE' .. logged[#logged]
+    logged[#logged + 1] = '{"seq":' .. seq .. ',"at":"' .. written_at .. '",' .. line
+    if watched then lines[#lines + 1] = '\nE' .. logged[#logged] end
   end
   for line in string.gmatch(tail, '[^\n]+') do rows[#rows + 1] = line end
   if move == 'yield' and status == 'RUNNING' then status = 'WAITING' end -- for a worker: nobody leases it now
   -- all that can break comes before the first write, and the first write is the one that can
-  local doc = move == 'end' and result(seq, table.remove(rows, 1), m[15], m[16], retention)
+  local l = move == 'stay' and {} or call('HMGET', record(id), unpack(LEAVING))
+  local doc = move == 'end' and result(seq, table.remove(rows, 1), l[4], l[5], retention)
   if wake_at ~= '' and not tonumber(wake_at) then error('wake_at is no time: ' .. wake_at) end
   if #rows > 0 then call('LLEN', P .. 'outbox:' .. id) end
   if #logged > 0 then call('RPUSH', P .. 'log:' .. id, unpack(logged)) end
   local fields = {'rev', rev + 1, 'seq', seq, 'status', status, 'state', state}
   local function set(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
   if document ~= '' then set('document', document) end
-  if (m[14] or '0') ~= '0' then set('deaths', '0') end
+  if (m[11] or '0') ~= '0' then set('deaths', '0') end
   if consumed ~= '0' then
     set('unread', '0')
     call('DEL', P .. 'inbox:' .. id)
@@ -49,11 +51,11 @@ local function apply(i, id, m)
     call('ZREM', P .. 'deadlines', id)
     retired[#retired + 1] = now + retention
     retired[#retired + 1] = id
-    lines[#lines + 1] = '\nR' .. doc
+    if watched then lines[#lines + 1] = '\nR' .. doc end
   elseif move == 'yield' then
     set('place', 'lane')
     set('ready_at', now)
-    to_lane(id, m[12], m[13])
+    to_lane(id, l[2], l[3])
   elseif move ~= 'stay' then
     set('place', 'waiting')
     set('waiting_for', waiting_for)
@@ -66,8 +68,8 @@ local function apply(i, id, m)
   end
   call('HSET', record(id), unpack(fields))
   if move ~= 'stay' then left[#left + 1] = id end
-  if move == 'end' or move == 'leave' then free(id, m[10]) end
-  if #lines > 0 then tell(id, m[11], table.concat(lines)) end
+  if move == 'end' or move == 'leave' then free(id, l[1]) end
+  if #lines > 0 then tell(id, m[10], table.concat(lines)) end
   return seq
 end
 
