@@ -11,7 +11,7 @@ from frontend_loop.reading import invalid, read_command, read_json, read_payload
 from shared import keys
 from shared.catalogue import Catalogue, Entry
 from shared.clock import now_ms, rfc3339
-from shared.envelope import VERSION, Command, Source
+from shared.envelope import VERSION, Command, Envelope, Source
 from shared.errors import Problem, RedisAwayError, RedisUnknownError
 from shared.fleet import Fleet
 from shared.flights import Flights
@@ -29,6 +29,10 @@ WATCH_MS: Final = 60_000
 
 LATER: Final = frozenset({"idempotency_key", "webhook", "text"})
 """Fields of the contract that this release does not serve: refused, since ignoring them would break a promise."""
+
+
+OURS: Final = frozenset(Envelope.model_fields)
+"""Fields of the envelope: a field of a command that is none of the contract's may not stand in for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,28 +219,26 @@ def _envelope(  # noqa: PLR0913  the parts of the envelope
     deadline_ms: int,
     traceparent: str,
 ) -> bytes:
-    """The queue message; what the contract does not know of the command is carried along."""
-    return to_json(
-        {
-            **(command.model_extra or {}),
-            "v": VERSION,
-            "task_id": task_id,
-            "correlation_id": task_id,
-            "type": command.type,
-            "payload_version": version,
-            "payload": command.payload,
-            "target": target,
-            "priority": priority,
-            "created_at": rfc3339(now),
-            "deadline": rfc3339(now + deadline_ms),
-            "tenant": tenant,
-            "source": source,
-            "session": command.session,
-            "actor": None,
-            "area": command.area,
-            "snapshot": command.snapshot,
-            "reply": {"webhook": None, "on_disconnect": command.on_disconnect},
-            "conflict": command.conflict,
-            "traceparent": traceparent,
-        }
+    """The queue message; what the contract does not know of the command is carried along.
+
+    Only what the client said needs a serializer; all else here is words of ours, times and ids.
+    """
+    theirs = {
+        "type": command.type,
+        "payload": command.payload,
+        "target": target,
+        "session": command.session,
+        "area": command.area,
+        "snapshot": command.snapshot,
+    }
+    if command.model_extra:
+        theirs = {name: value for name, value in command.model_extra.items() if name not in OURS} | theirs
+    return (
+        to_json(theirs)[:-1]
+        + (
+            f',"v":{VERSION},"task_id":"{task_id}","correlation_id":"{task_id}","payload_version":{version},'
+            f'"priority":"{priority}","created_at":"{rfc3339(now)}","deadline":"{rfc3339(now + deadline_ms)}",'
+            f'"tenant":"{tenant}","source":"{source}","actor":null,"reply":{{"webhook":null,'
+            f'"on_disconnect":"{command.on_disconnect}"}},"conflict":"{command.conflict}","traceparent":"{traceparent}"}}'
+        ).encode()
     )

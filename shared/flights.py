@@ -6,9 +6,7 @@ With one flight Redis and Python take turns to idle; a second one, once enough w
 import asyncio
 from collections import deque
 from functools import partial
-from itertools import chain
-from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from shared.redis import Link, ReplyError
 from shared.scripts import SCRIPTS
@@ -19,13 +17,8 @@ MOST: Final = 25
 Arg = str | bytes | int
 
 
-class _Waiting(NamedTuple):
-    head: tuple[Arg, ...]
-    item: tuple[Arg, ...]
-    answer: asyncio.Future[Any]
-
-
-_ITEM: Final = attrgetter("item")
+_Waiting = tuple[tuple[Arg, ...], tuple[Arg, ...], asyncio.Future[Any]]
+"""Head, item, answer: a plain tuple, since one is made for every commit and accept."""
 
 
 class Flights:
@@ -53,7 +46,7 @@ class Flights:
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
-        self._waiting.append(_Waiting(head, item, answer))
+        self._waiting.append((head, item, answer))
         if not self._due:
             self._due = True
             loop.call_soon(self._leave)
@@ -63,10 +56,12 @@ class Flights:
         self._due = False
         waiting = self._waiting
         while waiting and (self._flying == 0 or (self._flying == 1 and len(waiting) >= self._second_from)):
-            head, batch = waiting[0].head, list[_Waiting]()
-            while waiting and len(batch) < MOST and waiting[0].head == head:
-                batch.append(waiting.popleft())
-            args = [*head, *chain.from_iterable(map(_ITEM, batch))]
+            head, batch = waiting[0][0], list[_Waiting]()
+            args = list(head)
+            while waiting and len(batch) < MOST and waiting[0][0] == head:
+                one = waiting.popleft()
+                batch.append(one)
+                args += one[1]
             self._flying += 1
             flight = self._link.call("EVALSHA", self._script.sha, 1, self._prefix, *args)
             flight.add_done_callback(partial(self._land, batch, args))
@@ -82,12 +77,12 @@ class Flights:
         if error is None:
             answers = flight.result()
             self.now_ms = answers[0]
-            for one, answer in zip(batch, answers[1:], strict=True):
-                if not one.answer.done():
-                    one.answer.set_result(answer)
+            for (_, _, waiter), answer in zip(batch, answers[1:], strict=True):
+                if not waiter.done():
+                    waiter.set_result(answer)
         else:
-            for one in batch:
-                if not one.answer.done():
-                    one.answer.set_exception(error)
+            for _, _, waiter in batch:
+                if not waiter.done():
+                    waiter.set_exception(error)
         if self._waiting:
             self._leave()

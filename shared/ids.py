@@ -8,10 +8,12 @@ A genuine id that Redis no longer knows has expired (410); anything else never w
 import base64
 import hashlib
 import os
+import struct
 from dataclasses import dataclass
 
 VERSION = 1
 LENGTH = 40
+_HEAD = struct.Struct(">BHHI")  # version, shard, and the time in two parts
 _RFC = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _CROCKFORD = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 # Writing takes ten bits at a time: base64.b32encode costs twice as much, and there is an id to write per command
@@ -62,7 +64,7 @@ class Ids:
         return MissionId(_write(raw), int.from_bytes(raw[1:3]), int.from_bytes(raw[3:9]))
 
     def _seal(self, shard: int, ms: int, random: bytes) -> str:
-        body = b"%c%b%b%b" % (VERSION, shard.to_bytes(2), ms.to_bytes(6), random)
+        body = _HEAD.pack(VERSION, shard, ms >> 32, ms & 0xFFFFFFFF) + random
         return _write(body + self._mac(body))
 
     def _mac(self, body: bytes) -> bytes:

@@ -4,6 +4,7 @@ import random
 import re
 
 _HEADER = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
+_PLAIN = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)  # as nearly all are
 _LONGEST = 512
 
 
@@ -11,6 +12,8 @@ def valid(header: object) -> str | None:
     """The header as it is passed on, or None where the standard says to ignore it."""
     if not isinstance(header, str) or len(header) > _LONGEST:
         return None
+    if _PLAIN.fullmatch(header):
+        return header
     match = _HEADER.fullmatch(header)
     if match is None:
         return None
