@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -23,6 +23,10 @@ log = logs.get(__name__)
 
 INTERRUPTS = (Cancel, Deadline)
 """What cuts a running handler short; other entries are reacted to at its next commit."""
+
+
+AGAIN_S: Final = 1.0
+"""A handler that goes on although it was cut is cut again so often."""
 
 
 class _Write(NamedTuple):
@@ -55,6 +59,7 @@ class Runner:
         self._entries: tuple[bytes, ...] = claimed.unread
         self._handling: asyncio.Task[Any] | None = None
         self._cut = ""  # why we cancelled the handler that runs: "entry" or "timeout"
+        self._limit: asyncio.TimerHandle
         self._signalled = False
         self._kept = True
         self.draining = self.dropped = False
@@ -86,8 +91,14 @@ class Runner:
                 await self._drive(trace)
 
     async def _drive(self, trace: Trace) -> None:
-        await self._advance([], [Wake()])
+        if self._late():
+            await self._advance([Deadline()], [])  # a command past its deadline is not run (P14)
+        else:
+            await self._advance([], [Wake()])
         while self._course.status is Status.RUNNING and not self.draining:
+            if self._late():
+                await self._advance([Deadline()], [])
+                continue
             with state_span(
                 trace, mission_type=self.claimed.type, state=self._course.state, attempt=self._course.attempt
             ) as span:
@@ -98,18 +109,24 @@ class Runner:
         if self._kept:
             await self._store.release(self.claimed.owner, [(self.claimed.task_id, self.claimed.fence)])
 
+    def _late(self) -> bool:
+        return self.claimed.deadline <= self._outside.clock.now_ms()
+
     async def signal(self) -> None:
         """Something was posted to the inbox: if it interrupts, the handler is cut at its next await."""
         if self._handling is None:
             self._signalled = True  # between two handlers: the next one looks before it begins
-        elif not self._cut and await self._is_interrupted():
+        elif await self._is_interrupted():
             self._cancel("entry")
 
     def _cancel(self, why: str) -> None:
-        """Cut the handler that runs, if one does and is not cut already."""
-        if self._handling is not None and not self._cut:
-            self._cut = why
-            self._handling.cancel()
+        """Cut the handler that runs, if one does; again and again, since a handler may swallow a cancel."""
+        if self._handling is None:
+            return
+        self._cut = why if why == "entry" else self._cut or why
+        self._handling.cancel()
+        self._limit.cancel()
+        self._limit = self._handling.get_loop().call_later(AGAIN_S, self._cancel, why)
 
     async def _is_interrupted(self) -> bool:
         entries = await self._store.inbox(self.claimed.task_id)
@@ -127,7 +144,9 @@ class Runner:
             self._payload = mission.Payload.model_validate(self._envelope.payload)
             course, context = document.read(claimed.document, claimed.state)
             self._context = mission.Context.model_validate(context)
-            self._course = course
+            # leased before and not committed since: its handler may have run, and with a death a worker was lost in it
+            begun = course.begun or course.status is Status.RUNNING or claimed.deaths > 0
+            self._course = course._replace(begun=begun, lost=course.lost or claimed.deaths > 0)
         except ValidationError as error:
             at = "/payload" if error.title == mission.Payload.__name__ else ""
             errors = tuple(
@@ -135,8 +154,8 @@ class Runner:
                 for fault in error.errors(include_url=False, include_context=False, include_input=False)[:20]
             )
             return Fail(f"{error.error_count()} faults in {error.title}", ErrorCode.UNDECODABLE, errors=errors)
-        except ValueError as error:
-            return Fail(f"the record cannot be read: {error}", ErrorCode.UNDECODABLE)
+        except Exception as error:  # noqa: BLE001  an author's validator may raise anything
+            return Fail(f"the record cannot be read: {_sentence(error)}", ErrorCode.UNDECODABLE)
         return None
 
     async def _advance(self, before: Sequence[Signal], after: Sequence[Signal]) -> None:
@@ -145,15 +164,20 @@ class Runner:
         while True:
             entries = self._entries
             signals = [*before, *(signal for entry in entries if (signal := _signal(entry)) is not None), *after]
-            reaction = fold(self._course, self._plan, signals, self._outside.clock.now_ms(), chance)
-            if not entries and not reaction.transitions and reaction.course.status is Status.RUNNING:
-                self._course = reaction.course
-                return
             try:
+                reaction = fold(self._course, self._plan, signals, self._outside.clock.now_ms(), chance)
+                if not entries and not reaction.transitions and reaction.course.status is Status.RUNNING:
+                    self._course = reaction.course
+                    return
                 write = self._prepare(reaction, len(entries))
-            except (PydanticSerializationError, ValueError, TypeError) as error:
+            except (PydanticSerializationError, ValueError, TypeError, OverflowError) as error:
                 # what a handler left cannot be kept; the context is again what the last commit wrote
                 before, after = [Fail(f"the outcome of {self._course.state} cannot be written as JSON: {error}")], []
+                self._context = self._kept_context()
+                continue
+            if write.commit.size > self._outside.max_output:
+                detail = f"the outcome of {self._course.state} has {write.commit.size} bytes"
+                before, after = [Fail(f"{detail}, of {self._outside.max_output} allowed", ErrorCode.TOO_LARGE)], []
                 self._context = self._kept_context()
                 continue
             unread = await self._store.commit(write.commit)
@@ -213,19 +237,22 @@ class Runner:
         )
         task = self._handling = _this_task()
         self._cut = ""
+        self._course = course = course if course.begun else course._replace(begun=True)
         # by hand: asyncio.timeout costs four times as much, and what cuts a handler is at home here anyway
-        limit = task.get_loop().call_later(spec.timeout_s, self._cancel, "timeout")
+        self._limit = task.get_loop().call_later(spec.timeout_s, self._cancel, "timeout")
         try:
             with logs.bound(state=course.state):
                 return await self._call(spec, tools)
         except asyncio.CancelledError:
-            if not self._cut or self.dropped:
-                raise  # somebody else wants this task gone
+            if self.dropped:
+                raise
+            if not self._cut:
+                return Retry(f"{spec.name} was cancelled from within")
             if self._cut == "entry":
                 return None
             return Retry(f"{spec.name} took longer than {spec.timeout_s:g} s", ErrorCode.TIMEOUT)
         finally:
-            limit.cancel()
+            self._limit.cancel()
             self._handling = None
             # ours is taken back, also where the handler swallowed it; so is what a task group in it left raised (3.11)
             while task.cancelling() and not self.dropped:
@@ -241,7 +268,9 @@ class Runner:
             raise
         except TimeoutError as error:
             return Retry(_sentence(error))
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
             log.warning("handler failed", attempt=tools.attempt, exc_info=True)
             return Retry(_sentence(error))
         if isinstance(outcome, Outcome):

@@ -9,7 +9,7 @@ from backend_loop.lease import Lease
 from backend_loop.mission import MissionType
 from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.runner import Runner
-from backend_loop.store import Claimed, LostError, Store
+from backend_loop.store import Claimed, LapsedError, LostError, Store
 from backend_loop.toolbox import Outside
 from shared.errors import RedisAwayError
 from shared.logs import get
@@ -19,6 +19,11 @@ from shared.settings import Settings
 log = get(__name__)
 
 RECONCILE_S: Final = 30.0
+"""How often a process looks for missions that are leased to it and that it does not run."""
+
+CUT_S: Final = 1.0
+"""How long handlers may take to end once they are cut."""
+
 BROKEN_KEPT: Final = 1000
 
 BATCH: Final = 50
@@ -67,7 +72,7 @@ class ShardLoop:
     ) -> None:
         """Nothing runs yet: start its `loops`."""
         self._store, self._types, self._slots = store, types, slots
-        self._outside = Outside(clock, store.lease, self._wakes, device)
+        self._outside = Outside(clock, store.lease, self._wakes, settings.max_output, device)
         self._kinds = "," + ",".join(sorted(types)) + ","
         self._freed, self._idle_s = freed, settings.poll_s
         self._runs: dict[str, tuple[Runner, asyncio.Task[None]]] = {}
@@ -79,6 +84,7 @@ class ShardLoop:
             self._claim,
             trigger="woken",
             interval_s=settings.poll_s,
+            backoff_cap_s=settings.poll_s,
             describe="renews the lease, moves due timers, takes over from the dead, claims what fits into free slots",
             output="runners",
         )
@@ -89,6 +95,7 @@ class ShardLoop:
                 self._sweep,
                 trigger="woken",
                 interval_s=settings.poll_s,
+                backoff_cap_s=settings.poll_s,
                 describe="ends, or tells the lease holder of, missions whose deadline has come or whose watchers left",
                 output="ended missions, inbox entries",
                 scale="sharded",
@@ -151,7 +158,8 @@ class ShardLoop:
             runner.dropped = True
             task.cancel()
         if runs:
-            await asyncio.wait([task for _, task in runs])
+            # whoever takes longer is released all the same: its fence keeps it from writing
+            await asyncio.wait([task for _, task in runs], timeout=CUT_S)
         by_owner: dict[str, list[tuple[str, int]]] = {}
         for runner, _ in runs:
             by_owner.setdefault(runner.claimed.owner, []).append((runner.claimed.task_id, runner.claimed.fence))
@@ -196,11 +204,11 @@ class ShardLoop:
         So it is after a claim whose answer was lost; now and then it is looked for in any case.
         """
         self._reconciled_at = boottime()
-        if self.lease.registered:
-            forgotten = await self._store.forgotten(frozenset(self._runs))
-            if forgotten:
-                log.warning("release", why="leased to this process, which does not run them", missions=len(forgotten))
-                await self._store.release(self.lease.owner, forgotten)
+        owner = self.lease.owner
+        mine = frozenset(task_id for task_id, (runner, _) in self._runs.items() if runner.claimed.owner == owner)
+        if forgotten := await self._store.forgotten(mine):
+            log.warning("release", why="leased to this process, which does not run them", missions=len(forgotten))
+            await self._store.release(owner, forgotten)
         self._doubtful = False
 
     def _start(self, claimed: Claimed) -> None:
@@ -218,11 +226,13 @@ class ShardLoop:
             self._broken.pop(claimed.task_id, None)
         except LostError as lost:
             log.info("outcome dropped", task_id=claimed.task_id, correlation_id=claimed.correlation_id, why=str(lost))
+            if isinstance(lost, LapsedError):
+                await self._store.release(claimed.owner, [(claimed.task_id, claimed.fence)])
         except asyncio.CancelledError as stray:
             if runner.dropped:
                 raise
             await self._give_back(claimed, stray)
-        except Exception as error:  # noqa: BLE001  a bug of ours costs a release, never the others of this process
+        except BaseException as error:  # noqa: BLE001  a bug of ours costs a release, never the others of this process
             await self._give_back(claimed, error)
         finally:
             self._slots.running -= 1

@@ -28,6 +28,10 @@ class LostError(Exception):
     """The mission is not this runner's any more; whatever it still has in hand is dropped."""
 
 
+class LapsedError(LostError):
+    """As far as this process knows its lease has run out; Redis may think otherwise, so the mission is given back."""
+
+
 class Claimed(NamedTuple):
     """A mission under lease, as claim answered it. Times are epoch ms by Redis."""
 
@@ -65,6 +69,11 @@ class Commit(NamedTuple):
 
     owner: str
     item: tuple[str | bytes | int, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes that a handler can make many: document, events, result and rows."""
+        return sum(len(part) for part in self.item if isinstance(part, bytes))
 
 
 class Store:

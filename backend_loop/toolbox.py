@@ -11,7 +11,7 @@ from backend_loop.devices.protocol import Command, Device, DeviceUnreachable, Re
 from backend_loop.lease import Lease
 from backend_loop.machine import Course
 from backend_loop.redis_clock import RedisClock
-from backend_loop.store import Claimed, LostError
+from backend_loop.store import Claimed, LapsedError
 from shared.envelope import Envelope
 from shared.telemetry import Trace
 
@@ -31,12 +31,14 @@ class Outside:
         clock: Redis' time.
         lease: of the shard.
         wakes: told in how many seconds a mission that now waits is due, so that nobody sleeps through it.
+        max_output: bytes that a commit's document, result and events may have together.
         device: the way to devices, if there is one.
     """
 
     clock: RedisClock
     lease: Lease
     wakes: Callable[[float], None]
+    max_output: int = 1024 * 1024
     device: Device | None = None
 
 
@@ -82,7 +84,7 @@ class Toolbox(Generic[P, C]):
         self.payload, self.context, self.envelope = payload, context, envelope
         self.received: Any = course.received
         self.attempt, self.visit = course.attempt, course.visit
-        self.taken_over = claimed.deaths > 0
+        self.taken_over = course.lost
         self._key = f"{claimed.task_id}:{claimed.run}:{course.state}:{course.visit}"
 
     @property
@@ -119,10 +121,10 @@ class Toolbox(Generic[P, C]):
 
         Raises:
             DeadlinePassedError: the deadline has come; the runner ends the mission.
-            LostError: the lease has run out; the runner drops the mission for whoever takes it over.
+            LapsedError: the lease has run out, as far as this process knows; the runner gives the mission back.
         """
         if not self._outside.lease.good() or self._outside.lease.owner != self._claimed.owner:
-            raise LostError("the lease has run out")
+            raise LapsedError("the lease has run out")
         if self.remaining_s() <= 0:
             raise DeadlinePassedError
 
@@ -140,7 +142,7 @@ class Toolbox(Generic[P, C]):
 
         Raises:
             DeviceUnreachable, ActUnknown, DeviceRefused, UnknownEntity, OldFence: see `backend_loop.devices.protocol`.
-            DeadlinePassedError, LostError: see `check`.
+            DeadlinePassedError, LapsedError: see `check`.
         """
         device = self._device()
         self.check()

@@ -6,10 +6,11 @@ What is replaced is what costs latency and safety: polling, claiming, finishing,
 
 import asyncio
 import signal
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from uuid import uuid4
 
 from arq.connections import RedisSettings, create_pool
@@ -19,7 +20,7 @@ from backend_loop.devices.protocol import Device
 from backend_loop.lease import Lease, Renewal
 from backend_loop.mission import MissionType
 from backend_loop.redis_clock import RedisClock
-from backend_loop.shard_loop import ShardLoop, Slots
+from backend_loop.shard_loop import CUT_S, ShardLoop, Slots
 from backend_loop.store import Store
 from shared import health, keys
 from shared.errors import RedisAwayError
@@ -37,6 +38,10 @@ ROW_KEPT_MS: Final = 86_400_000
 
 ANNOUNCE_S: Final = 30.0
 JOIN_AGAIN_S: Final = 0.2
+
+
+class _StoppedError(Exception):
+    """The way out of the loops' task group; no error."""
 
 
 class LoopWorker(Worker):
@@ -71,7 +76,9 @@ class LoopWorker(Worker):
             job_completion_wait=max(1, round(settings.drain_s)),
             **arq,
         )
-        self.types, self.settings, self.redis_url, self.device = types, settings, redis_url, device
+        limit = settings.max_transitions
+        self.types = {kind: replace(one, plan=replace(one.plan, max_transitions=limit)) for kind, one in types.items()}
+        self.settings, self.redis_url, self.device = settings, redis_url, device
         self.loops, self.checks = Loops(), health.Checks()
         self.shards: list[ShardLoop] = []
         self.ready = asyncio.Event()
@@ -88,7 +95,10 @@ class LoopWorker(Worker):
         """Run until told to stop; in burst mode, until nothing is ready."""
         settings = self.settings
         link = await Link(self.redis_url, timeout_s=settings.redis_timeout_s, on_up=self._doubt).open()
-        await self._join(link)
+        await self._until_stopped(self._join(link))
+        if self._stopping.is_set():
+            await link.close()
+            return
         self._wire(link)
         hints = self._hints = await self._listen()
         renewal = Renewal(self.redis_url, [shard.lease for shard in self.shards], settings.lease_s, self.loop)
@@ -103,11 +113,27 @@ class LoopWorker(Worker):
         try:
             async with asyncio.TaskGroup() as group:
                 self.loops.start(group)
-                await self._stopping.wait()
-                await self._drain()
-                self.loops.stop()
+                await self._stop()
+        except* _StoppedError:
+            pass
         finally:
             await self._leave(link, renewal, hints)
+
+    async def _stop(self) -> NoReturn:
+        """Once told to stop: drain, then end the loops too, wherever they wait."""
+        await self._stopping.wait()
+        await self._drain()
+        raise _StoppedError
+
+    async def _until_stopped(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this, unless told to stop meanwhile."""
+        stopped = asyncio.ensure_future(self._stopping.wait())
+        doing = asyncio.ensure_future(work)
+        await asyncio.wait([stopped, doing], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if doing.done():
+            doing.result()
+        doing.cancel()
 
     async def _join(self, link: Link) -> None:
         """Join the fleet, however long Redis lets us wait."""
@@ -145,6 +171,7 @@ class LoopWorker(Worker):
             self._announce,
             trigger="timed",
             interval_s=ANNOUNCE_S,
+            backoff_cap_s=self.settings.poll_s,
             describe="publishes the mission types that this process knows",
             output="catalogue rows",
         )
@@ -265,9 +292,8 @@ class LoopWorker(Worker):
         for task in self.tasks.values():
             task.cancel()
         try:
-            async with asyncio.timeout(self.settings.redis_timeout_s):
-                for shard in self.shards:
-                    await shard.cut()
+            async with asyncio.timeout(CUT_S + self.settings.redis_timeout_s):
+                await asyncio.gather(*(shard.cut() for shard in self.shards))
         except (RedisAwayError, TimeoutError) as error:
             log.warning("drain incomplete, leases will lapse", error=str(error))
 

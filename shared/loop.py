@@ -88,6 +88,7 @@ class Loop:
         output: str = "",
         on_failure: str = "tried again after a pause that grows from 0.1 s to 30 s",
         scale: Scale = "every process",
+        backoff_cap_s: float = BACKOFF_CAP_S,
         clock: Clock | None = None,
         dice: Callable[[], float] = random.random,
     ) -> None:
@@ -106,6 +107,7 @@ class Loop:
             output: what it writes, and where to.
             on_failure: what becomes of the work when an iteration fails.
             scale: how many of it run in a fleet.
+            backoff_cap_s: longest pause after a failure.
             clock: the time it lives by.
             dice: a number from 0 to 1, for the jitter of pauses after failures.
 
@@ -114,6 +116,7 @@ class Loop:
         """
         self._of = Declaration(name, describe, trigger, interval_s, patience_s, output, on_failure, scale, vital)
         self._once, self._clock, self._dice = once, clock or SystemClock(), dice
+        self._backoff_cap_s = backoff_cap_s
         self._life = Life(self._of)
         self._nudge = asyncio.Event()  # look again: a control was used
         self._woken = self._done = self._cancelled = False
@@ -259,7 +262,7 @@ class Loop:
 
     def _fail(self, error: BaseException) -> None:
         now = self._clock.monotonic()
-        pause_s = self._dice() * min(BACKOFF_CAP_S, BACKOFF_S * 2.0 ** min(self._life.failures, 20))
+        pause_s = self._dice() * min(self._backoff_cap_s, BACKOFF_S * 2.0 ** min(self._life.failures, 20))
         self._life.due = now + pause_s
         self._life.fail(error, now, pause_s)
 

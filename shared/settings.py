@@ -41,6 +41,9 @@ class Settings(BaseSettings):
     max_body: int = Field(256 * 1024, ge=1, description="bytes of a command's body")
     max_depth: int = Field(64, ge=1, description="nesting of a command's JSON")
     max_wait_s: Seconds = Field(30.0, description="longest long-poll")
+    max_output: int = Field(
+        1024 * 1024, ge=1024, description="bytes that a step's context, result and events may have together"
+    )
     max_transitions: int = Field(10_000, ge=1, description="transitions a mission may have before it is failed")
     redis_timeout_s: Seconds = Field(2.0, description="how long an answer of Redis may take before the link is dropped")
 

@@ -146,11 +146,14 @@ local function parked(id)
 end
 local function unpark(kind, most)
   while #taken < most and looked < LOOKED_AT do
-    local id = call('ZPOPMIN', P .. 'parked:' .. kind)[1]
+    local id = call('ZRANGE', P .. 'parked:' .. kind, 0, 0)[1]
     if not id then
       call('SREM', P .. 'parked_types', kind)
       return
     end
+    local pool = string.match(call('HGET', record(id), 'lane') or '', '^[^:]*:([^:]*)')
+    if pool and not string.find(',' .. ARGV[8] .. ',', ',' .. pool .. ',', 1, true) then return end
+    call('ZREM', P .. 'parked:' .. kind, id)
     attempt(parked, id)
     looked = looked + 1
   end

@@ -1,5 +1,6 @@
 """What arq's worker keeps, and what ours adds: user functions, cron, hooks, burst; blocked and dead event loops."""
 
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -65,6 +66,29 @@ async def test_arq_s_own_functions_cron_and_hooks_run_beside_missions(stack: Sta
     assert (stack.folder / "cron.closed").read_text() == "True"
     with redis.Redis.from_url(stack.redis_url) as client:
         assert client.keys("arq:health*") == []  # B13: its own health key, and it took it along
+
+
+@pytest.mark.parametrize("wrong", ["http://127.0.0.1:6379", "redis://127.0.0.1?no_such_option=1"])
+@pytest.mark.parametrize("command", ["foreground", "background"])
+async def test_a_wrong_url_of_redis_ends_it_with_a_sentence(tmp_path: Path, command: str, wrong: str) -> None:
+    stack = Stack(wrong, tmp_path, {})
+    part = stack.worker() if command == "background" else stack.foreground()
+    part.spawn()
+    await eventually(partial(_ended, part), within=30)
+    assert part.running.returncode == 1
+    assert "URL of Redis" in part.tail()
+    assert "Traceback" not in part.tail()
+
+
+async def test_a_health_port_that_is_taken_ends_it_at_once_with_a_sentence(redis_url: str, tmp_path: Path) -> None:
+    worker = Stack(redis_url, tmp_path, {}).worker()
+    with socket.create_server(("127.0.0.1", worker.port)):
+        worker.spawn()
+        await eventually(partial(_ended, worker), within=30)
+    assert worker.running.returncode == 1
+    assert f"health cannot be served on 127.0.0.1:{worker.port}" in worker.tail()
+    assert "Traceback" not in worker.tail()
+    assert "background up" not in worker.tail()
 
 
 async def test_burst_does_what_is_there_and_ends(stack: Stack, front: Front) -> None:

@@ -151,12 +151,35 @@ def test_an_event_named_as_an_error_code_gives_the_failure_that_code() -> None:
     assert reaction.end.result == {"outcome": "unconfirmed"}
 
 
-def test_a_cancel_in_an_acting_state_says_that_it_may_have_happened() -> None:
-    assert run(Wake(), Cancel()).end == run(Cancel()).end
-    acting = run(Wake(), Go("seen"), Cancel()).end
-    assert acting is not None
-    assert acting.result == {"may_have_happened": True, "state": "ACT"}
-    assert acting.reason is Reason.REQUESTED
+def test_what_ends_an_act_from_outside_says_that_it_may_have_happened() -> None:
+    acting = run(Wake(), Go("seen")).course
+    untouched = run(Cancel(), course=acting).end
+    assert untouched is not None
+    assert untouched.result is None  # entered, but its handler never ran
+    begun = acting._replace(begun=True)
+    retrying = Course("ACT", Status.WAITING, 2, waiting_for=WaitingFor.RETRY, wake_at=NOW + 9, begun=True)
+    for course in (begun, retrying):
+        for signal in (Cancel(), Deadline()):
+            end = run(signal, course=course).end
+            assert end is not None
+            assert end.result == {"may_have_happened": True, "state": "ACT"}
+    assert run(Go("acted"), course=begun).course.begun is False  # the next state has not begun
+
+
+def test_a_deadline_cancels_what_never_began_and_fails_what_did() -> None:
+    fresh = run(Deadline())
+    assert (fresh.course.status, fresh.end and fresh.end.reason) == (Status.CANCELLED, Reason.EXPIRED)
+    for course in (Course("LOOK", begun=True), Course("LOOK", Status.RUNNING)):
+        assert run(Deadline(), course=course).course.status is Status.FAILED
+
+
+def test_waits_count_as_transitions_too() -> None:
+    last = Course("LOOK", Status.RUNNING, transitions=PLAN.max_transitions - 1)
+    for signal in (Sleep(1), WaitFor("KNOCK"), Retry("x")):
+        end = run(signal, course=last).end
+        assert end is not None
+        assert end.error is not None
+        assert end.error["code"] == "too_many_transitions"
 
 
 def test_an_outcome_that_ends_the_mission_wins_over_a_cancel_that_came_with_it() -> None:
@@ -185,10 +208,11 @@ def test_the_table_is_what_is_reachable() -> None:
     """Each pair that TABLE allows is reached, and react() itself asserts that no other one is."""
     seen: dict[tuple[Status, type], set[Status]] = defaultdict(set)
     frontier = [Course("LOOK"), *(Course(name, Status.RUNNING) for name in ("LISTEN", "HEAR"))]
+    frontier += [Course("LOOK", begun=True), Course("LOOK", Status.RUNNING, transitions=PLAN.max_transitions - 1)]
     known: set[str] = set()
     while frontier:
         course = frontier.pop()
-        if (name := repr(course)) in known or course.transitions > 4:
+        if (name := repr(course)) in known or 4 < course.transitions < PLAN.max_transitions - 1:
             continue
         known.add(name)
         for signal in SIGNALS:
@@ -225,4 +249,4 @@ def test_any_traffic_keeps_the_promises(traffic: list[tuple[Signal, int, float]]
     assert ends <= 1
     # whatever came, a deadline ends it: nothing is left without a way out
     if not course.status.terminal:
-        assert react(course, PLAN, Deadline(), now).course.status is Status.FAILED
+        assert react(course, PLAN, Deadline(), now).course.status.terminal
