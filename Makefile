@@ -16,7 +16,7 @@ ifneq ($(USABLE),yes)
 $(shell rm -f $(VENV)/.made $(VENV)/.run $(VENV)/.dev)
 endif
 
-.PHONY: up test long check lint format types imports wheel bench lock help
+.PHONY: up test chaos check lint format types imports wheel bench lock help
 .DELETE_ON_ERROR:
 
 up: $(VENV)/.run  ## run everything on this machine; DUALLOOP_PORT and DUALLOOP_STATE_DIR choose port and folder
@@ -25,7 +25,7 @@ up: $(VENV)/.run  ## run everything on this machine; DUALLOOP_PORT and DUALLOOP_
 test: $(VENV)/.dev  ## run all tests, on real Redis servers, in random order
 	$(BIN)/python -m pytest -m 'not long' $(ARGS)
 
-long: $(VENV)/.dev  ## the suites of which `make test` runs a sample, in full length
+chaos: $(VENV)/.dev  ## the random suites of which `make test` runs a sample, in full length
 	$(BIN)/python -m pytest -m long --timeout 1800 $(ARGS)
 
 check: lint types imports  ## all that can be said without running anything

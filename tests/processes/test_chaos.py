@@ -106,7 +106,7 @@ async def _submit(front: Front, dice: random.Random, count: int) -> tuple[list[s
     return ids, refused
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.timeout(400)
 async def test_promise_1_nothing_accepted_is_lost_and_nothing_is_recorded_twice(
     start_redis: StartRedis, tmp_path: Path, count: int
