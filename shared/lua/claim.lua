@@ -151,7 +151,8 @@ local function unpark(kind, most)
       call('SREM', P .. 'parked_types', kind)
       return
     end
-    local pool = string.match(call('HGET', record(id), 'lane') or '', '^[^:]*:([^:]*)')
+    local ok, lane = attempt(call, 'HGET', record(id), 'lane')
+    local pool = ok and string.match(lane or '', '^[^:]*:([^:]*)')
     if pool and not string.find(',' .. ARGV[8] .. ',', ',' .. pool .. ',', 1, true) then return end
     call('ZREM', P .. 'parked:' .. kind, id)
     attempt(parked, id)

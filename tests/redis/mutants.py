@@ -15,9 +15,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from shared.scripts import SCRIPTS, Script
+from shared.scripts import SCRIPTS, VERBS, Script
 
 LIST: Final = Path(__file__).with_suffix(".txt")
+SOURCES: Final = {name: (files("shared") / "lua" / f"{name}.lua").read_text() for name in ("places", *VERBS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Mutant:
 
     def scripts(self) -> dict[str, Script]:
         """All scripts, with the guard taken out."""
-        source = _source(self.script)
+        source = SOURCES[self.script]
         assert source.count(self.old) == 1, f"{self.script}.lua has {source.count(self.old)} times: {self.old}"
         broken = source.replace(self.old, self.new)
         texts = {verb: script.text.replace(source, broken, 1) for verb, script in SCRIPTS.items()}
@@ -53,10 +54,6 @@ class Mutant:
         module = importlib.import_module(f"tests.redis.test_{self.file}")
         function: Callable[..., None] = getattr(module, f"test_{self.test}")
         return function
-
-
-def _source(script: str) -> str:
-    return (files("shared") / "lua" / f"{script}.lua").read_text()
 
 
 def _sha(text: str) -> str:
@@ -92,7 +89,7 @@ def header(script: str) -> str:
 
 def told(script: str) -> str:
     """What its header does say."""
-    lines = _source(script).splitlines()
+    lines = SOURCES[script].splitlines()
     start = next((n for n, line in enumerate(lines) if line.startswith("-- Guarded by ")), len(lines))
     end = next((n for n in range(start + 1, len(lines)) if not lines[n].startswith("--           ")), len(lines))
     return "\n".join(lines[start:end])

@@ -125,6 +125,17 @@ def test_a_mission_that_committed_is_told_not_ended(verbs: Verbs) -> None:
     assert faults(read(verbs.redis)) == []
 
 
+def test_it_has_room_in_a_full_inbox(verbs: Verbs) -> None:
+    attended(verbs)
+    verbs.take("w1")
+    for n in range(64):
+        verbs.event("m", f"e{n}")
+    lapse(verbs)
+    verbs.abandon()
+
+    assert verbs.unread("m")[64:] == ['{"entry":"cancel","reason":"disconnected"}']
+
+
 def test_a_client_s_cancel_and_this_one_are_one(verbs: Verbs) -> None:
     attended(verbs)
     verbs.take("w1")

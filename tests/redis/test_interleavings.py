@@ -8,12 +8,13 @@ driven fairly, and every mission must end and leave nothing behind.
 import json
 import os
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 import pytest
 import redis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -24,14 +25,21 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from shared.scripts import SCRIPTS, Script
 from tests.redis.audit import Shard, faults, leftovers, read
 from tests.redis.model import Mission, Model
+from tests.redis.mutants import MUTANTS, Mutant
 from tests.redis.scripts_client import FAR, HOUR_MS, Move, New, Verbs, Write, event
 
 PICK = st.integers(0, 7)
-MOVES = st.sampled_from(["stay", "stay", "wait", "leave", "leave", "yield", "end"])
+MOVES = st.lists(st.sampled_from(["leave", "stay", "stay", "wait", "leave", "yield", "end"]), min_size=1, max_size=3)
+Outcome = tuple[str, bool, int | None]
+OUTCOME = st.tuples(st.sampled_from("ABC"), st.booleans(), st.sampled_from([FAR, None, 1]))
+"""State, whether it is being undone, wake time of a wait."""
+
+FATE = st.sampled_from(["heard", "heard", "answer lost", "lost"])
 MISSION = st.tuples(
-    st.sampled_from("ttu"),
+    st.sampled_from("tu"),
     st.sampled_from(["urgent", "normal", "normal", "bulk"]),
     st.sampled_from(["", "a:lamp", "a:lamp", "a:fan"]),
 )
@@ -84,14 +92,15 @@ class Sent:
 
 
 class Interleavings(RuleBasedStateMachine):
-    """Set `url` before it runs."""
+    """Set `url` before it runs; `scripts`, where others than the product's are to be driven."""
 
     url: ClassVar[str]
+    scripts: ClassVar[Mapping[str, Script]] = SCRIPTS
     said: ClassVar[Counter[str]]
 
     def __init__(self) -> None:
         super().__init__()
-        self.verbs = Verbs(redis.Redis.from_url(self.url))
+        self.verbs = Verbs(redis.Redis.from_url(self.url), scripts=self.scripts)
         self.verbs.redis.flushall()
         self.model = Model()
         self.workers = [Worker("w1", ("t", "u")), Worker("w2", ("t", "u")), Worker("w3", ("t",))]
@@ -100,7 +109,7 @@ class Interleavings(RuleBasedStateMachine):
         self.consumed: dict[str, list[str]] = {}
         self.leased: dict[str, tuple[str, int]] = {}
         self.applied: set[tuple[str, int]] = set()
-        self.ended = 0
+        self.accepted = self.ended = 0
         self.feed = self.verbs.redis.pubsub(ignore_subscribe_messages=True)
         self.feed.subscribe(self.verbs.key("feed:front"))
 
@@ -124,13 +133,14 @@ class Interleavings(RuleBasedStateMachine):
         for one in missions:
             self._accept(*one, copies=1)
 
-    @precondition(lambda self: self.model.order < MOST)
+    @precondition(lambda self: self.accepted < MOST)
     @rule(mission=MISSION, copies=st.integers(1, 2))
     def accept(self, mission: tuple[str, str, str], copies: int) -> None:
         self._accept(*mission, copies=copies)
 
     def _accept(self, type_: str, priority: str, target: str, *, copies: int) -> None:
-        task_id = f"m{self.model.order}"
+        task_id = f"m{self.accepted}"
+        self.accepted += 1
         attended = priority == "bulk"
         item = New(task_id, type_, lane=f"{priority}:default:a", target=target, watcher="" if attended else "front")
         if attended:
@@ -138,17 +148,22 @@ class Interleavings(RuleBasedStateMachine):
             self.model.attended[task_id] = False
         expected = [self.model.accept(task_id, type_, priority, target) for _ in range(copies)]
         assert self.verbs.accept(*[item] * copies) == expected
+        order = int(self.verbs.record(task_id)["order"])  # it may leave gaps
+        assert order >= self.model.order
+        self.model.order = self.model.missions[task_id].order = order
 
     @rule(
         number=PICK,
-        aim=st.booleans(),
+        aim=st.sampled_from(["", "leased", "waiting", "waiting", "parked"]),
         what=st.sampled_from(["cancel", "e1", "e2", "e3", "accept"]),
         copies=st.integers(1, 2),
     )
-    def client(self, number: int, aim: bool, what: str, copies: int) -> None:
-        """Cancels, events and accepts of what was accepted, has ended, or is gone, also doubled; aimed at a lease."""
-        leased = self.pick(number, "leased", "waiting") if aim else None
-        task_id = leased.task_id if leased else f"m{number % (self.model.order + 1)}"
+    def client(self, number: int, aim: str, what: str, copies: int) -> None:
+        """Cancels, events and accepts of what was accepted, has ended, or is gone; also doubled, and aimed."""
+        aimed = self.pick(number, aim) if aim else None
+        task_id = aimed.task_id if aimed else f"m{number % (self.accepted + 1)}"
+        place = self.model.missions[task_id].place if task_id in self.model.missions else "gone"
+        self.say(f"{what} in {place}")
         for _ in range(copies):
             if what == "accept":
                 if task_id in self.model.missions:
@@ -197,16 +212,19 @@ class Interleavings(RuleBasedStateMachine):
                 m.parked_at = int(self.verbs.record(m.task_id)["parked_at"])  # the one time that orders anything
                 self.say("parked")
 
-    @rule(
-        number=PICK,
-        moves=st.lists(MOVES, min_size=1, max_size=3),
-        outcome=st.tuples(st.sampled_from("ABC"), st.booleans(), st.sampled_from([None, 1, FAR])),
-        fate=st.sampled_from(["heard", "heard", "answer lost", "lost"]),
-    )
-    def commit(self, number: int, moves: list[Move], outcome: tuple[str, bool, int | None], fate: str) -> None:
-        """All that one worker has in hand, in one flush; what it waits an answer for is sent again as it was."""
+    @rule(number=PICK, slots=st.integers(1, 3), moves=MOVES, outcome=OUTCOME, fate=FATE)
+    def work(self, number: int, slots: int, moves: list[Move], outcome: Outcome, fate: str) -> None:
+        """A worker's usual round."""
+        self._claim(self.workers[number % 3], slots, slots)
+        self.flush(self.workers[number % 3], moves, outcome, fate)
+
+    @rule(number=PICK, moves=MOVES, outcome=OUTCOME, fate=FATE)
+    def commit(self, number: int, moves: list[Move], outcome: Outcome, fate: str) -> None:
+        self.flush(self.busy(number), moves, outcome, fate)
+
+    def flush(self, worker: Worker, moves: list[Move], outcome: Outcome, fate: str) -> None:
+        """All that a worker has in hand, in one flush; what it waits an answer for is sent again as it was."""
         state, undoing, wake_at = outcome
-        worker = self.busy(number)
         writes = []
         for hand, move in zip(worker.hands.values(), moves, strict=False):
             if hand.pending is None:
@@ -237,13 +255,24 @@ class Interleavings(RuleBasedStateMachine):
                 _hear(worker, write, answer.word, answer.unread)
 
     @precondition(lambda self: self.sent)
-    @rule(number=st.integers(0, 63))
-    def late_copy(self, number: int) -> None:
-        """A commit arrives again, or only now; its sender does not hear of it."""
-        self._commit(None, [self.sent[number % len(self.sent)]], heard=False)
+    @rule(number=st.integers(0, 63), aim=st.booleans())
+    def late_copy(self, number: int, aim: bool) -> None:
+        """A commit arrives again, or only now, where it could do harm; its sender does not hear of it."""
+        found = (self._nearly() if aim else []) or self.sent
+        self._commit(None, [found[number % len(found)]], heard=False)
+
+    def _nearly(self) -> list[Sent]:
+        """Commits that one guard alone keeps out: the lease, the fence, or the rev."""
+        found = []
+        for one in self.sent:
+            if m := self.model.missions.get(one.write.task_id):
+                lease = (m.place, m.owner) == ("leased", one.owner)
+                if lease + (m.fence == one.write.fence) + (m.rev == one.write.rev) == 2:
+                    found.append(one)
+        return found
 
     @rule(
-        number=PICK, what=st.sampled_from(["renew", "renew", "release", "release", "late release", "resign", "crash"])
+        number=PICK, what=st.sampled_from(["renew", "release", "bounce", "bounce", "late release", "resign", "crash"])
     )
     def worker(self, number: int, what: str) -> None:
         worker = self.busy(number)
@@ -257,8 +286,15 @@ class Interleavings(RuleBasedStateMachine):
                     worker.begin()
             case "crash":
                 worker.begin()
-            case _ if worker.hands:
-                self._release(worker, number, stale=what != "release")
+            case "release" | "bounce" if worker.hands:
+                hand = list(worker.hands.values())[number % len(worker.hands)]
+                self._release(worker.owner, hand.task_id, hand.fence)
+                del worker.hands[hand.task_id]
+                if what == "bounce":
+                    self._claim(worker, 2, 2)
+            case "late release" if found := self._nearly() or self.sent:
+                sent = found[number % len(found)]
+                self._release(sent.owner, sent.write.task_id, sent.write.fence)
 
     def _renew(self, worker: Worker) -> None:
         expected = self.model.renew(worker.owner)
@@ -267,28 +303,34 @@ class Interleavings(RuleBasedStateMachine):
             self.say("renew LOST")
             worker.begin()
 
-    def _release(self, worker: Worker, number: int, *, stale: bool) -> None:
-        hand = list(worker.hands.values())[number % len(worker.hands)]
-        expected = self.model.release(worker.owner, hand.task_id, hand.fence - stale)
-        assert self.verbs.release(worker.owner, (hand.task_id, hand.fence - stale)) == [expected]
+    def _release(self, owner: str, task_id: str, fence: int) -> None:
+        expected = self.model.release(owner, task_id, fence)
+        assert self.verbs.release(owner, (task_id, fence)) == [expected]
         self.say(f"release {expected}")
-        if not stale:
-            del worker.hands[hand.task_id]
 
     # mishaps, and time
 
     @precondition(lambda self: self.model.owners)
-    @rule(number=PICK, other=PICK, dead=st.booleans(), slots=st.integers(0, 3))
-    def taken_over(self, number: int, other: int, dead: bool, slots: int) -> None:
-        """A worker dies, or sleeps for long; another one looks twice."""
+    @rule(
+        number=PICK, other=PICK, fate=st.sampled_from(["dead", "dead", "asleep", "back", "back, then dead", "frozen"])
+    )
+    def taken_over(self, number: int, other: int, fate: str) -> None:
+        """A worker dies, or sleeps for long, and another looks twice; or it is back in time, or Redis stood still."""
         worker = self.busy(number)
         if worker.owner in self.model.owners:
             self._lapse(worker.owner)
-            if dead:
+            lapsed = worker.owner
+            if fate == "dead":
                 worker.begin()
             self._claim(self.workers[other % 3], 0, 0)
             self._renewals_pass()
-            self._claim(self.workers[other % 3], slots, slots)
+            if fate.startswith("back") and lapsed in self.model.owners:
+                self._renew(worker)
+                if fate != "back":
+                    self._lapse(lapsed)
+            if fate == "frozen":
+                self._freeze()
+            self._claim(self.workers[other % 3], 1, 1)
 
     @rule(
         number=PICK,
@@ -303,8 +345,7 @@ class Interleavings(RuleBasedStateMachine):
             case "renewals pass":
                 self._renewals_pass()
             case "freeze":
-                self.verbs.redis.set(self.verbs.key("tick"), 1)
-                self.model.frozen = True
+                self._freeze()
             case "wake":
                 self._wake_time_comes(self.pick(number, "waiting"))
             case "deadline":
@@ -319,7 +360,8 @@ class Interleavings(RuleBasedStateMachine):
     @rule(number=PICK, verb=st.sampled_from(["sweep", "sweep", "retire", "retire one", "abandon"]))
     def tidy(self, number: int, verb: str) -> None:
         if verb == "retire one" and (m := self.pick(number, "ended")):
-            self._rows_are_carried_out(m)
+            if number % 2:
+                self._rows_are_carried_out(m)
             self._retention_passes(m)
         match verb:
             case "sweep":
@@ -328,6 +370,11 @@ class Interleavings(RuleBasedStateMachine):
                 self._abandon()
             case _:
                 assert self.verbs.retire()[0] == self.model.retire()
+
+    def _freeze(self) -> None:
+        """Redis stood still for more than two polls."""
+        self.verbs.redis.set(self.verbs.key("tick"), 1)
+        self.model.frozen = True
 
     def _lapse(self, owner: str) -> None:
         """Its lease ends, at a time that no lease ended at before."""
@@ -512,18 +559,22 @@ WORDS: Final = (
 RARE: Final = ("renew LOST", "commit GONE", "abandoned in lane", "abandoned in leased", "deadline, then parked")
 
 
-def explore(url: str, examples: int, steps: int) -> Counter[str]:
+def explore(
+    url: str, examples: int, steps: int, scripts: Mapping[str, Script] = SCRIPTS, phases: Sequence[Phase] = tuple(Phase)
+) -> Counter[str]:
     """Run so many examples; how often each thing was met."""
 
     class Machine(Interleavings):
         """One run's."""
 
-    Machine.url, Machine.said = url, Counter()
+    Machine.url, Machine.said, Machine.scripts = url, Counter(), scripts
     options = settings(
         max_examples=examples,
         stateful_step_count=steps,
         deadline=None,
         suppress_health_check=list(HealthCheck),
+        phases=phases,
+        database=settings().database if scripts is SCRIPTS else None,  # what breaks a mutant proves nothing later
         print_blob=True,
     )
     run_state_machine_as_test(Machine, settings=options)
@@ -541,3 +592,42 @@ def test_many_random_interleavings_keep_every_promise(redis_url: str) -> None:
     examples = int(os.environ.get("DUALLOOP_TEST_EXAMPLES", "3000"))
     said = explore(redis_url, examples, 80)
     assert [word for word in (*WORDS, *RARE) if not said[word]] == []
+
+
+CORE: Final = frozenset(
+    {
+        "a_held_target_is_waited_for_out_of_the_lane",
+        "a_hold_given_up_goes_to_the_best_waiter",
+        "a_kept_hold_stays_through_the_wait",
+        "a_late_copy_is_fenced_once_somebody_has_claimed",
+        "a_lease_that_was_renewed_between_the_looks_begins_anew",
+        "a_leased_mission_is_never_ended_here",
+        "a_leased_mission_is_told_not_ended",
+        "a_mission_that_committed_is_never_ended_here",
+        "a_stale_fence_is_fenced",
+        "a_stale_rev_is_fenced",
+        "an_entry_id_is_taken_once_a_run",
+        "an_entry_that_came_after_the_read_is_signalled",
+        "an_unparked_mission_whose_target_is_held_waits_for_it",
+        "an_unread_entry_is_signalled_to_every_commit",
+        "no_mission_goes_before_its_rows_are_carried_out",
+        "one_look_is_not_enough",
+        "parking_passes_the_hold_on",
+        "the_fence_is_drawn_once_a_script_and_only_rises",
+        "the_same_commit_again_is_a_duplicate",
+        "what_waits_is_moved_towards_its_lane_in_the_same_step",
+        "what_was_released_is_fenced",
+    }
+)
+"""Guards that a random search has to miss too: if it does not, it searches in the wrong places."""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "mutant", [pytest.param(one, id=f"{one.test} {n}") for n, one in enumerate(MUTANTS) if one.test in CORE]
+)
+def test_a_guard_that_is_taken_out_is_found_by_chance(redis_url: str, mutant: Mutant) -> None:
+    scripts = mutant.scripts()
+    with pytest.raises((AssertionError, redis.ResponseError, KeyError)):
+        explore(redis_url, 600, 50, scripts, (Phase.generate,))

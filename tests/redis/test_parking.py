@@ -75,6 +75,26 @@ def test_no_more_is_unparked_than_there_are_free_slots(verbs: Verbs) -> None:
     assert verbs.redis.zcard(verbs.key("parked:new@2")) == 3
 
 
+def test_a_worker_takes_what_is_parked_from_its_pools_alone(verbs: Verbs) -> None:
+    verbs.accept(New("m", type="new", version=2, lane="normal:speech:a"))
+    verbs.take("w1", pools="speech")
+
+    assert verbs.take("w2", knows=BOTH, pools="default") == {}
+    assert verbs.place("m") == "parked"
+    assert faults(read(verbs.redis)) == []
+    assert verbs.take("w3", knows=BOTH, pools="default,speech").keys() == {"m"}
+
+
+def test_a_parked_mission_that_is_broken_costs_no_other(verbs: Verbs) -> None:
+    parked(verbs)
+    verbs.accept(New("n"))
+    verbs.redis.set(verbs.key("mission:bad"), "of another type")
+    verbs.redis.zadd(verbs.key("parked:new@2"), {"bad": 0})
+
+    assert verbs.take("w2", knows=BOTH).keys() == {"m", "n"}
+    assert verbs.redis.smembers(verbs.key("held:w2")) == {b"m", b"n"}
+
+
 def test_an_unparked_mission_whose_target_is_held_waits_for_it(verbs: Verbs) -> None:
     parked(verbs, "a:lamp")
     verbs.accept(New("holder", target="a:lamp"))
