@@ -17,13 +17,6 @@ async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
         yield stack
 
 
-@pytest.fixture
-async def front(stack: Stack) -> AsyncIterator[Front]:
-    front = Front(stack.foregrounds[0])
-    yield front
-    await front.client.aclose()
-
-
 async def test_what_can_finish_its_state_does_and_the_next_state_is_another_worker_s(
     stack: Stack, front: Front
 ) -> None:

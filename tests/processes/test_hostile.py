@@ -6,20 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import StartRedis
 from tests.processes.commands import Front, tally
 from tests.processes.restartable import Restartable
 from tests.stories.stack import Stack, running
 from tests.waiting import eventually
 
 LEASE_S = 1.5
-
-
-@pytest.fixture
-async def server(start_redis: StartRedis) -> AsyncIterator[Restartable]:
-    server = Restartable(start_redis("--appendonly", "yes"))
-    yield server
-    server.kill()
 
 
 @pytest.fixture
@@ -34,13 +26,6 @@ async def stack(server: Restartable, tmp_path: Path) -> AsyncIterator[Stack]:
         DUALLOOP_TEST_TALLY=str(tmp_path / "tally"),
     ) as stack:
         yield stack
-
-
-@pytest.fixture
-async def front(stack: Stack) -> AsyncIterator[Front]:
-    front = Front(stack.foregrounds[0])
-    yield front
-    await front.client.aclose()
 
 
 async def test_p14_what_is_past_its_deadline_is_never_run(stack: Stack, front: Front) -> None:

@@ -16,13 +16,6 @@ from tests.waiting import eventually
 
 
 @pytest.fixture
-async def server(start_redis: StartRedis) -> AsyncIterator[Restartable]:
-    server = Restartable(start_redis("--appendonly", "yes", "--appendfsync", "everysec"))
-    yield server
-    server.kill()
-
-
-@pytest.fixture
 async def stack(server: Restartable, tmp_path: Path) -> AsyncIterator[Stack]:
     async with running(
         server.url,
@@ -32,13 +25,6 @@ async def stack(server: Restartable, tmp_path: Path) -> AsyncIterator[Stack]:
         DUALLOOP_TEST_TALLY=str(tmp_path / "tally"),
     ) as stack:
         yield stack
-
-
-@pytest.fixture
-async def front(stack: Stack) -> AsyncIterator[Front]:
-    front = Front(stack.foregrounds[0])
-    yield front
-    await front.client.aclose()
 
 
 async def _post(front: Front) -> httpx.Response:

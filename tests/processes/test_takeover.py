@@ -30,13 +30,6 @@ async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
         yield stack
 
 
-@pytest.fixture
-async def front(stack: Stack) -> AsyncIterator[Front]:
-    front = Front(stack.foregrounds[0])
-    yield front
-    await front.client.aclose()
-
-
 async def test_b01_b02_kill_9_in_a_state_is_taken_over_within_two_leases_and_ends_once(
     stack: Stack, front: Front
 ) -> None:

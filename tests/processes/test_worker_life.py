@@ -31,13 +31,6 @@ async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
         yield stack
 
 
-@pytest.fixture
-async def front(stack: Stack) -> AsyncIterator[Front]:
-    front = Front(stack.foregrounds[0])
-    yield front
-    await front.client.aclose()
-
-
 def _arq_worker(stack: Stack, **env: str) -> "subprocess.Popen[bytes]":
     part = stack.worker()
     stack.workers.remove(part)
