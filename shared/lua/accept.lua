@@ -5,7 +5,7 @@
 -- Invariant an accepted mission stands in its lane and holds its target (if it has one), or is among the target's waiters;
 --           it has a deadline. Not allow-oom: a full Redis takes in nothing new.
 -- Guarded by tests/redis/mutants.txt: test_accept.py test_claim.py
-local answers, lanes = {now}, {}
+local answers, lanes, deadlines = {now}, {}, {}
 
 local function item(i)
   local id, type, version, lane, target, root, deadline, state, watcher, watch = unpack(ARGV, i, i + 9)
@@ -26,7 +26,8 @@ local function item(i)
   if root ~= '' then fields[#fields + 1] = 'root'; fields[#fields + 1] = root end
   if watcher ~= '' then fields[#fields + 1] = 'watchers'; fields[#fields + 1] = watcher .. ' ' .. watched end
   call('HSET', record(id), unpack(fields))
-  call('ZADD', P .. 'deadlines', ends, id)
+  deadlines[#deadlines + 1] = ends
+  deadlines[#deadlines + 1] = id
   count(type, 'PENDING', state, 1)
   return 'OK'
 end
@@ -35,6 +36,7 @@ for i = 1, #ARGV, 11 do
   local ok, answer = attempt(item, i)
   answers[#answers + 1] = ok and answer or {'ERROR', answer}
 end
+if #deadlines > 0 then call('ZADD', P .. 'deadlines', unpack(deadlines)) end
 for lane, adds in pairs(lanes) do
   local priority, pool, tenant = string.match(lane, '^(.-):(.-):(.*)$')
   call('ZADD', P .. 'lane:' .. lane, unpack(adds))

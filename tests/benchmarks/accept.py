@@ -3,7 +3,7 @@
 from typing import Final
 
 from dualloop.parts import free_port
-from tests.benchmarks.calm import apart, calm, cpu_s
+from tests.benchmarks.calm import calm, cpu_s
 from tests.benchmarks.figure import Benchmark, Row, Sample, Size
 from tests.benchmarks.fill import announce
 from tests.benchmarks.load import load
@@ -20,7 +20,7 @@ def _measure(stage: Stage, size: Size) -> dict[str, Sample]:
     announce(stage.url)
     bare_port = free_port(LOCAL)
     bare = stage.process("-m", "tests.benchmarks.bare", str(bare_port))
-    with stage.foreground() as (port, front), bare as peer, apart(stage.server.pid, front.pid, peer.pid):
+    with stage.foreground() as (port, front), bare as peer:
         stage.serves(port, "test.noop")
         stage.listens(peer, bare_port)
         for warm in (port, bare_port):
