@@ -9,12 +9,14 @@ from uuid import uuid4
 
 import redis
 from redis.backoff import NoBackoff
+from redis.connection import ConnectionPool
 from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
 from backend_loop.redis_clock import boottime
 from shared import keys
 from shared.logs import get
+from shared.redis_url import options
 from shared.scripts import SCRIPTS
 
 log = get(__name__)
@@ -72,8 +74,9 @@ class Renewal(threading.Thread):
         self._leases, self._length_s, self._loop = leases, length_s, loop
         self._every_s = length_s / 3
         wait_s = self._every_s / 2
-        self._redis = redis.Redis.from_url(
-            url, socket_timeout=wait_s, socket_connect_timeout=wait_s, retry=Retry(NoBackoff(), 0)
+        # not Redis.from_url: what the URL says of time-outs would count for more than ours
+        self._redis = redis.Redis.from_pool(
+            ConnectionPool(**options(url, wait_s, blocking=True), retry=Retry(NoBackoff(), 0))
         )
         self._ending = threading.Event()
         self._ticked = boottime()
@@ -84,15 +87,24 @@ class Renewal(threading.Thread):
         self._tick()
         self.start()
 
-    def end(self) -> None:
+    async def stop(self) -> None:
         """Stop; returns when the thread has ended, at most half a renewal later."""
+        self._cease()
+        await asyncio.to_thread(self._ended)
+
+    def _cease(self) -> None:
         self._ending.set()
         if self._ticking is not None:
             self._ticking.cancel()
+            self._ticking = None
+
+    def _ended(self) -> None:
         self.join()
         self._redis.close()
 
     def _tick(self) -> None:
+        if self._ending.is_set():
+            return
         self._ticked = boottime()
         self._ticking = self._loop.call_later(self._every_s / 4, self._tick)
 

@@ -9,15 +9,18 @@ import contextlib
 import random
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import hiredis
-from redis.asyncio.connection import AbstractConnection, Connection, parse_url
 from redis.exceptions import RedisError
 
 from shared.errors import RedisAwayError, RedisUnknownError
 from shared.logs import get
+from shared.redis_url import options
 from shared.scripts import SCRIPTS
+
+if TYPE_CHECKING:
+    from redis.asyncio.connection import AbstractConnection
 
 log = get(__name__)
 
@@ -106,7 +109,13 @@ class Link:
         on_message: Callable[[bytes, bytes], None] | None = None,
         on_up: Callable[[], None] | None = None,
     ) -> None:
-        """Nothing is opened yet: see `open`."""
+        """Nothing is opened yet: see `open`.
+
+        Raises:
+            RedisUrlError: the URL is wrong.
+        """
+        self._options = options(url, timeout_s)
+        self._make: type[AbstractConnection] = self._options.pop("connection_class")
         self._url, self._timeout_s, self._channels = url, timeout_s, channels
         self._on_message, self._on_up = on_message, on_up
         self._wire: Wire | None = None
@@ -130,7 +139,8 @@ class Link:
         self._keeper = asyncio.create_task(self._keep(), name="redis-link")
         if wait_s is not None:
             try:
-                await asyncio.wait_for(self._up.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await self._up.wait()
             except TimeoutError:
                 raise RedisAwayError(f"Redis does not answer at {_bare(self._url)}") from None
         return self
@@ -139,8 +149,7 @@ class Link:
         """Close for good; what is in flight becomes unknown."""
         if self._keeper is not None:
             self._keeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._keeper
+            await asyncio.wait({self._keeper})
         self._drop()
 
     async def up(self) -> None:
@@ -154,7 +163,12 @@ class Link:
             RedisAwayError: not sent, or refused by the server as a whole.
             RedisUnknownError: sent, answer lost.
             ReplyError: refused.
+
+        Raises:
+            TypeError: at once: an argument is neither text nor bytes nor number.
+            UnicodeEncodeError: likewise: a text cannot be written as UTF-8.
         """
+        packed = hiredis.pack_command(args)  # type: ignore[arg-type]  # its stub wants an invariant tuple
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         wire, transport = self._wire, self._transport
         if wire is None or transport is None:
@@ -162,8 +176,8 @@ class Link:
             return future
         if not wire.waiting:
             wire.asked = asyncio.get_running_loop().time()
-        wire.waiting.append(future)
-        transport.write(hiredis.pack_command(args))  # type: ignore[arg-type]  # its stub wants an invariant tuple
+        wire.waiting.append(future)  # not before it is packed: who waits without being sent gets another's answer
+        transport.write(packed)
         return future
 
     async def run(self, verb: str, prefix: str, *args: Arg) -> Any:
@@ -188,22 +202,20 @@ class Link:
         while True:
             try:
                 wire = await self._connect()
-            except (RedisError, OSError, TimeoutError, RedisAwayError, ReplyError) as error:
-                log.warning("redis away", url=_bare(self._url), error=str(error), retry_s=round(pause, 2))
+                pause = BACKOFF_S[0]
+                await self._stay(*wire)
                 self._drop()
-                await asyncio.sleep(random.uniform(pause / 2, pause))  # noqa: S311  jitter, not a secret
-                pause = min(2 * pause, BACKOFF_S[1])
                 continue
-            pause = BACKOFF_S[0]
-            await self._stay(*wire)
+            except (RedisError, OSError, RedisAwayError, ReplyError) as error:
+                log.warning("redis away", url=_bare(self._url), error=str(error), retry_s=round(pause, 2))
+            except Exception:  # whatever it is, a link that has ended would leave its process mute for ever
+                log.exception("redis link failed", url=_bare(self._url), retry_s=round(pause, 2))
             self._drop()
+            await asyncio.sleep(random.uniform(pause / 2, pause))  # noqa: S311  jitter, not a secret
+            pause = min(2 * pause, BACKOFF_S[1])
 
     async def _connect(self) -> tuple[Wire, asyncio.WriteTransport]:
-        options: dict[str, Any] = dict(parse_url(self._url))
-        make: type[AbstractConnection] = options.pop("connection_class", Connection)
-        options.setdefault("socket_connect_timeout", self._timeout_s)
-        options.setdefault("socket_timeout", self._timeout_s)
-        connection = make(**options)
+        connection = self._make(**self._options)
         await connection.connect()  # type: ignore[no-untyped-call]
         self._connection, self._writer = connection, connection._writer  # noqa: SLF001  the socket is ours from here
         connection._reader = connection._writer = None  # noqa: SLF001
@@ -214,7 +226,8 @@ class Link:
         self._wire, self._transport = wire, transport
         if self._on_message is None:
             loads = [self.call("SCRIPT", "LOAD", script.text) for script in SCRIPTS.values()]
-            await asyncio.wait_for(asyncio.gather(*loads), self._timeout_s)
+            async with asyncio.timeout(self._timeout_s):
+                await asyncio.gather(*loads)
         elif self._channels:
             subscribe: tuple[Any, ...] = ("SUBSCRIBE", *self._channels)
             transport.write(hiredis.pack_command(subscribe))
@@ -227,7 +240,9 @@ class Link:
         """Return when the connection is lost, or silent for too long."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(wire.lost.wait(), self._timeout_s / 2)
+                # not wait_for, which (3.11) forgets that it was cancelled if the event comes in the same moment
+                async with asyncio.timeout(self._timeout_s / 2):
+                    await wire.lost.wait()
                 return
             now = asyncio.get_running_loop().time()
             if wire.waiting and now - max(wire.heard, wire.asked) > self._timeout_s:

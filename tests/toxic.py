@@ -12,6 +12,7 @@ class Toxic:
     Attributes:
         refuse: new connections are closed at once.
         swallow: what the server answers is thrown away from now on, though it has done what it was asked.
+        taken: connections so far.
         hold: nothing passes in either direction until `release`.
     """
 
@@ -19,6 +20,7 @@ class Toxic:
         self._path = unix_url.removeprefix("unix://")
         self.refuse = self.swallow = False
         self.swallowed = asyncio.Event()
+        self.taken = 0
         self._open = asyncio.Event()
         self._open.set()
         self._writers: set[asyncio.StreamWriter] = set()
@@ -59,6 +61,7 @@ class Toxic:
         task.add_done_callback(self._serving.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.taken += 1
         if self.refuse:
             writer.transport.abort()
             return

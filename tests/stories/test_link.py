@@ -43,6 +43,14 @@ async def test_a_refused_command_says_why_and_harms_no_other(link: Link) -> None
     assert right == b"x"
 
 
+@pytest.mark.parametrize("wrong", [None, "\ud800"])
+async def test_what_cannot_be_sent_is_refused_at_once_and_shifts_no_answer(link: Link, wrong: str | None) -> None:
+    with pytest.raises((TypeError, UnicodeEncodeError)):
+        await link.call("ECHO", wrong)  # type: ignore[arg-type]  # what a caller may get wrong
+    async with asyncio.timeout(5):
+        assert await asyncio.gather(*(link.call("ECHO", f"{n}") for n in range(3))) == [b"0", b"1", b"2"]
+
+
 async def test_a_caller_that_leaves_keeps_its_place_in_the_queue(link: Link) -> None:
     gone = link.call("ECHO", "gone")
     stays = link.call("ECHO", "stays")
@@ -72,6 +80,21 @@ async def test_b05_it_comes_back_by_itself_and_says_meanwhile_that_it_is_away(li
     async with asyncio.timeout(5):
         await link.up()
     assert await link.call("PING") == b"PONG"
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_it_closes_though_the_connection_was_lost_just_now(toxic: Toxic, turns: int) -> None:
+    link = await Link(toxic.url).open(wait_s=5)
+    toxic.hold()
+    lost = link.call("PING")
+    toxic.reset()
+    with pytest.raises(RedisUnknownError):
+        await lost
+    for _ in range(turns):  # what follows from a loss takes a few turns of the event loop
+        await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        await link.close()
+    assert not link.connected
 
 
 async def test_silence_is_a_loss_after_the_time_out(link: Link, toxic: Toxic) -> None:
