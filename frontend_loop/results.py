@@ -1,8 +1,9 @@
 """A mission's result, now or as soon as there is one."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pydantic_core import to_json
 
@@ -15,6 +16,10 @@ from shared.status import Status, WaitingFor
 
 REREAD_S: Final = 2.0
 """A waiter reads again so often, should every hint be lost."""
+
+
+Gone = Callable[[], Coroutine[Any, Any, None]]
+"""Returns when nobody waits for the answer any more; cancelled if the answer comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,13 @@ class Results:
             raise Problem("bad_id", "this is no correlation_id of this system: use the one from the ack")
         return found
 
-    async def get(self, text: str, wait_s: float = 0.0) -> Document:
+    async def get(self, text: str, wait_s: float = 0.0, gone: Gone | None = None) -> Document:
         """The result document; while the mission is not done and `wait_s` is left, wait.
+
+        Args:
+            text: the id.
+            wait_s: seconds to wait at most, but for what Redis takes to answer.
+            gone: ends the waiting.
 
         Raises:
             Problem: 404 never known, 410 expired.
@@ -59,10 +69,21 @@ class Results:
         """
         mission = self.genuine(text)
         if wait_s <= 0:
-            return _document(mission.text, await self._feed.read(mission.shard, mission.text))
-        return await self._wait(mission, wait_s)
+            return await self._read(mission)
+        loop = asyncio.get_running_loop()
+        left: asyncio.Future[None] = loop.create_future() if gone is None else loop.create_task(gone())
+        try:
+            return await self._wait(mission, loop.time() + wait_s, left)
+        finally:
+            if left.done():
+                self._feed.forgo(mission.shard, mission.text)
+            left.cancel()
 
-    async def _wait(self, mission: MissionId, wait_s: float) -> Document:
+    async def _read(self, mission: MissionId) -> Document:
+        return _document(mission.text, await self._feed.read(mission.shard, mission.text))
+
+    async def _wait(self, mission: MissionId, end: float, left: asyncio.Future[None]) -> Document:
+        clock = asyncio.get_running_loop().time
         told = asyncio.Event()
         final: list[bytes] = []
 
@@ -71,24 +92,26 @@ class Results:
             if lines is None or final:
                 told.set()
 
+        left.add_done_callback(lambda _: told.set())
         leave = self._feed.listen(mission.shard, mission.text, hear)
         self._waiting.add(told)
         try:
-            async with asyncio.timeout(wait_s):
-                await self._feed.register(mission.shard, [mission.text])
-                while True:
-                    told.clear()
-                    document = _document(mission.text, await self._feed.read(mission.shard, mission.text))
-                    if document.final or self._draining:
-                        return document
-                    try:
-                        await asyncio.wait_for(told.wait(), REREAD_S)
-                    except TimeoutError:
-                        continue
-                    if final:
-                        return Document(final[0], final=True)
-        except TimeoutError:
-            return _document(mission.text, await self._feed.read(mission.shard, mission.text))
+            await self._feed.register(mission.shard, [mission.text])
+            while True:
+                told.clear()
+                document = await self._read(mission)
+                rest = end - clock()
+                if document.final or rest <= 0 or left.done() or self._draining:
+                    return document
+                try:
+                    # neither wait_for nor a time-out around it all: the first (3.11) forgets that the second cancelled
+                    # it if it is told something in the same moment
+                    async with asyncio.timeout(min(REREAD_S, rest)):
+                        await told.wait()
+                except TimeoutError:
+                    continue
+                if final:
+                    return Document(final[0], final=True)
         finally:
             leave()
             self._waiting.discard(told)

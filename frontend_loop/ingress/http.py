@@ -1,5 +1,6 @@
 """HTTP in: commands, results, cancel, mission types. The hot POST is a plain ASGI endpoint in front of the router."""
 
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
@@ -91,6 +92,12 @@ async def read_body(receive: Receive, limit: int) -> bytes:
             return body
 
 
+async def gone(receive: Receive) -> None:
+    """Return when the client of a request whose body was read has left; nothing else tells an endpoint that waits."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 def router(
     commands: Commands, results: Results, control: Control, catalogue: Catalogue, settings: Settings
 ) -> APIRouter:
@@ -105,10 +112,12 @@ def router(
 
     @routes.get("/v1/results/{correlation_id}", tags=["results"])
     async def result(
-        correlation_id: str, wait: Annotated[float, Query(ge=0, description="seconds to wait for the end")] = 0.0
+        request: Request,
+        correlation_id: str,
+        wait: Annotated[float, Query(ge=0, description="seconds to wait for the end")] = 0.0,
     ) -> Response:
         """The result: 200 once the mission has ended, 202 while not; `wait` long-polls."""
-        document = await results.get(correlation_id, min(wait, settings.max_wait_s))
+        document = await results.get(correlation_id, min(wait, settings.max_wait_s), partial(gone, request.receive))
         response = Response(document.body, 200 if document.final else 202, media_type="application/json")
         response.headers["x-correlation-id"] = results.genuine(correlation_id).text
         if not document.final:
