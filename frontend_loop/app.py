@@ -15,7 +15,7 @@ from frontend_loop import problems
 from frontend_loop.connection import Parts
 from frontend_loop.control import Control
 from frontend_loop.door import Door
-from frontend_loop.feed import Feed
+from frontend_loop.feed import AGAIN_S, Feed
 from frontend_loop.hosts import HostCheck
 from frontend_loop.ingress import http, ws
 from frontend_loop.ingress.home import home_router
@@ -29,9 +29,10 @@ from shared import garbage, health, logs, telemetry
 from shared.catalogue import Catalogue
 from shared.errors import RedisAwayError
 from shared.fleet import Fleet, FleetMismatchError
-from shared.loop import Answer, Idle, Loop
+from shared.loop import After, Answer, Idle, Loop
 from shared.loops import Loops
 from shared.redis import Link
+from shared.redis_url import RedisUrlError
 from shared.settings import Settings
 
 log = logs.get(__name__)
@@ -120,9 +121,11 @@ class Foreground:
         )
 
     async def _follow(self) -> Answer:
-        if not self.fleet.joined:
-            await self.fleet.join(self.link)
-        await self.catalogue.refresh(self.link)
+        try:
+            await self.fleet.join(self.link)  # again and again: Redis may have lost its data
+            await self.catalogue.refresh(self.link)
+        except RedisAwayError:
+            return After(AGAIN_S)  # whose link says so in the log; this foreground must be there as soon as Redis is
         return Idle()
 
     async def _joined(self) -> None:
@@ -199,7 +202,7 @@ def run(settings: Settings) -> None:
         serving = server(Foreground(settings, settings.redis_url))
         garbage.settle()
         serving.run()
-    except FleetMismatchError as error:
+    except (FleetMismatchError, RedisUrlError) as error:
         raise SystemExit(str(error)) from None
     finally:
         telemetry.shutdown()
