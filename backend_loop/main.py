@@ -1,7 +1,6 @@
 """The background process."""
 
 import asyncio
-import contextlib
 import sys
 
 import uvloop
@@ -10,9 +9,11 @@ from backend_loop import registry
 from backend_loop.devices.http import HttpDevice, http_client
 from backend_loop.mission import DefinitionError
 from backend_loop.worker import LoopWorker, port_file
-from shared import garbage, health, logs, telemetry
+from shared import garbage, health, logs, redis_url, telemetry
 from shared.fleet import FleetMismatchError
 from shared.settings import Settings
+
+log = logs.get(__name__)
 
 
 def run(settings: Settings) -> None:
@@ -26,8 +27,9 @@ def run(settings: Settings) -> None:
     if settings.redis_url is None:
         raise SystemExit("DUALLOOP_REDIS_URL is not set: set it, or start everything with `dualloop up`")
     try:
+        redis_url.options(settings.redis_url, settings.redis_timeout_s)  # before arq says it in its own way
         types = registry.load(settings.missions)
-    except DefinitionError as error:
+    except (DefinitionError, redis_url.RedisUrlError) as error:
         raise SystemExit(str(error)) from error
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
@@ -39,13 +41,22 @@ def run(settings: Settings) -> None:
     )
     garbage.settle()
     try:
+        loop.run_until_complete(asyncio.sleep(0))  # the first step of serving, which takes the port or fails
+        if serving.done() and (fault := serving.exception()) is not None:
+            where = f"{settings.host}:{settings.health_port}"
+            sys.exit(f"health cannot be served on {where} ({fault}): set DUALLOOP_HEALTH_PORT to a free port, or to 0")
+        serving.add_done_callback(_ended)
         worker.run()
     except FleetMismatchError as error:
         sys.exit(str(error))
     finally:
         serving.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            loop.run_until_complete(serving)
+        loop.run_until_complete(asyncio.wait({serving}))
         loop.run_until_complete(client.aclose())
         telemetry.shutdown()
         loop.close()
+
+
+def _ended(serving: asyncio.Task[None]) -> None:
+    if not serving.cancelled() and (fault := serving.exception()) is not None:
+        log.error("health is served no more", error=str(fault))
