@@ -1,6 +1,7 @@
 """How a mission type is written: one class in one file; what is wrong with it is said at import."""
 
 import inspect
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from backend_loop.machine import Plan, StatePlan
-from backend_loop.outcomes import Outcome
+from backend_loop.outcomes import LONGEST_S, Outcome
 from backend_loop.retry import Retry
 from shared.catalogue import Row
 from shared.status import TERMINAL, Priority
@@ -19,6 +20,7 @@ Handler = Callable[[Any, Any], Awaitable[Outcome]]
 
 NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 STATE = re.compile(r"[A-Z][A-Z0-9_]*")
+POOL = re.compile(r"[a-z][a-z0-9_-]*")
 EVENT = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 DONE = "done"
 
@@ -183,6 +185,9 @@ def _define(cls: MissionClass) -> MissionType:
     marks = [getattr(value, "__state__", None) for base in reversed(cls.__mro__) for value in vars(base).values()]
     specs = {mark.name: mark for mark in marks if isinstance(mark, StateSpec)}
     _check_table(where, table, specs)
+    _check_defaults(where, cls)
+    for spec in specs.values():
+        _check_promises(where, spec)
     if cls.target is not None and cls.target not in cls.Payload.model_fields:
         raise DefinitionError(f"{where}: target names the payload field {cls.target!r}, which Payload does not have")
     plan = Plan(
@@ -190,6 +195,34 @@ def _define(cls: MissionClass) -> MissionType:
         states={name: StatePlan(dict(row), specs[name].retry, specs[name].acting) for name, row in table.items()},
     )
     return MissionType(name, cls.version, cls, plan, specs)
+
+
+def _check_defaults(where: str, cls: MissionClass) -> None:
+    if not isinstance(cls.pool, str) or not POOL.fullmatch(cls.pool):
+        raise DefinitionError(f"{where}: pool is {cls.pool!r}: write small letters, digits, _ and -, a letter first")
+    if not isinstance(cls.priority, Priority):
+        raise DefinitionError(f"{where}: priority is {cls.priority!r}: set it to a Priority, such as Priority.URGENT")
+    if cls.deadline_s is not None and not (_is_number(cls.deadline_s) and 0 < cls.deadline_s <= LONGEST_S):
+        sentence = f"deadline_s is {cls.deadline_s!r}: say seconds, more than 0 and at most {LONGEST_S:.0f}, or None"
+        raise DefinitionError(f"{where}: {sentence}")
+
+
+def _check_promises(where: str, spec: StateSpec) -> None:
+    head = f"{where}: state {spec.name}:"
+    if not (_is_number(spec.timeout_s) and 0 < spec.timeout_s < math.inf):
+        raise DefinitionError(f"{head} timeout_s is {spec.timeout_s!r}: say seconds, more than 0 and finite")
+    retry = spec.retry
+    if not isinstance(retry, Retry):
+        raise DefinitionError(f"{head} retry is {retry!r}: set it to a backend_loop.retry.Retry")
+    if type(retry.tries) is not int or retry.tries < 1:
+        raise DefinitionError(f"{head} tries is {retry.tries!r}: a whole number from 1, the first run included")
+    for name, value in (("base_s", retry.base_s), ("cap_s", retry.cap_s)):
+        if not (_is_number(value) and 0 <= value <= LONGEST_S):
+            raise DefinitionError(f"{head} {name} is {value!r}: say seconds from 0 to {LONGEST_S:.0f}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_table(where: str, table: Mapping[str, Mapping[str, str]], specs: Mapping[str, StateSpec]) -> None:

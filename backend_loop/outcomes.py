@@ -2,9 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from shared.status import ErrorCode, Reason
+
+LONGEST_S: Final = 31_536_000.0
+"""A year: what any wait may last at most."""
+
+
+def _check(name: str, seconds: object) -> None:
+    # raised within the handler that asks for it, so it is a failed try like any other
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= LONGEST_S:
+        raise ValueError(f"{name} is {seconds!r}: say seconds from 0 to {LONGEST_S:.0f}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +51,28 @@ class Retry:
     Args:
         message: what went wrong.
         code: the end's code when no try is left.
-        after_s: wait at least so long, as the other side asked (``Retry-After``).
+        after_s: wait at least so long, as the other side asked (``Retry-After``); a year at most.
     """
 
     message: str
     code: ErrorCode = ErrorCode.RETRIES_EXHAUSTED
     after_s: float = 0.0
 
+    def __post_init__(self) -> None:
+        """Raises ValueError: `after_s` is no time."""
+        if self.after_s:
+            _check("Retry.after_s", self.after_s)
+
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Run this state again in so many seconds; no try is used up."""
+    """Run this state again in so many seconds, a year at most; no try is used up."""
 
     seconds: float
+
+    def __post_init__(self) -> None:
+        """Raises ValueError: `seconds` is no time."""
+        _check("Sleep.seconds", self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +81,17 @@ class WaitFor:
 
     Args:
         event: the word.
-        seconds: wait so long at most, then take the row's `timed_out`, or fail with `timeout`; None: to the deadline.
+        seconds: wait so long at most, then take the row's `timed_out`, or fail with `timeout`; a year at most;
+            None: to the deadline.
     """
 
     event: str
     seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError: `seconds` is no time."""
+        if self.seconds is not None:
+            _check("WaitFor.seconds", self.seconds)
 
 
 @dataclass(frozen=True, slots=True)

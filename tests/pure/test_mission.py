@@ -1,5 +1,6 @@
 """What is wrong with a definition is said at import, in a sentence that says what to change."""
 
+import math
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -10,6 +11,8 @@ from pydantic import BaseModel
 from backend_loop import registry
 from backend_loop.mission import DefinitionError, Mission, state, steps
 from backend_loop.outcomes import Go, Outcome
+from backend_loop.retry import Retry
+from shared.status import Priority
 from tests.missions import plain
 
 
@@ -21,6 +24,14 @@ async def _one(_self: Any, _tools: Any) -> Outcome:
 @state("TWO")
 async def _two(_self: Any, _tools: Any) -> Outcome:
     return Go("done")
+
+
+def _with(**promises: Any) -> Any:
+    @state("ONE", **promises)
+    async def one(_self: Any, _tools: Any) -> Outcome:
+        return Go("done")
+
+    return one
 
 
 def define(**attributes: Any) -> type[Mission]:
@@ -38,6 +49,13 @@ def test_a_well_formed_type_becomes_plan_and_row() -> None:
         {"from": "TWO", "event": "done", "to": "SUCCEEDED"},
     ]
     assert row.states["ONE"]["retry"] == {"tries": 5, "base_s": 0.2, "cap_s": 30.0}
+
+
+def test_what_is_promised_may_be_set() -> None:
+    one = _with(timeout_s=0.5, retry=Retry(tries=1, base_s=0))
+    row = define(pool="gpu-2_b", priority=Priority.BULK, deadline_s=31_536_000, one=one).definition.row()
+    assert (row.pool, row.priority, row.deadline_s) == ("gpu-2_b", "bulk", 31_536_000)
+    assert row.states["ONE"]["timeout_s"] == 0.5
 
 
 class _Payload(BaseModel):
@@ -59,6 +77,20 @@ class _Payload(BaseModel):
         ({"two": _two}, "give TWO a row in the table"),
         ({"two": _two, "table": {"ONE": {"done": "SUCCEEDED"}, "TWO": {"done": "ONE"}}}, "TWO is not reachable"),
         ({"target": "entity", "Payload": _Payload}, "which Payload does not have"),
+        *(({"pool": pool}, "pool is .*: write small letters") for pool in ("", "GPU", "a b", "a:b", "1a", "a,b", 7)),
+        *(({"priority": priority}, "set it to a Priority") for priority in ("urgent", "high", 1)),
+        *(
+            ({"deadline_s": seconds}, "deadline_s is .*: say seconds, more than 0 and at most 31536000")
+            for seconds in (0, -1, math.inf, math.nan, 31_536_001, "60", True)
+        ),
+        *(
+            ({"one": _with(timeout_s=seconds)}, "state ONE: timeout_s is .*: say seconds, more than 0 and finite")
+            for seconds in (0, -1, math.inf, math.nan, "30")
+        ),
+        *(({"one": _with(retry=Retry(tries=n))}, "ONE: tries is .*: a whole number from 1") for n in (0, -1, True)),
+        ({"one": _with(retry=Retry(base_s=math.nan))}, "ONE: base_s is nan: say seconds from 0"),
+        ({"one": _with(retry=Retry(cap_s=-1))}, "ONE: cap_s is -1: say seconds from 0"),
+        ({"one": _with(retry=3)}, "ONE: retry is 3: set it to a backend_loop.retry.Retry"),
     ],
 )
 def test_each_fault_has_its_sentence(attributes: Mapping[str, Any], sentence: str) -> None:
