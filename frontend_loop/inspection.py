@@ -1,6 +1,7 @@
 """Everything that Redis knows of one mission, and why it is where it is."""
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,6 +19,17 @@ from shared.redis import Link
 
 HISTORY: Final = 1_000
 """Events shown, the newest; each has its `seq`, so that it is seen where older ones are left out."""
+
+LATEST: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999: beyond it no time can be shown, and no number of ours is."""
+
+NUMBERS: Final = frozenset(
+    {
+        *("created_at", "started_at", "ready_at", "wake_at", "parked_at", "deadline"),
+        *("order", "version", "run", "deaths", "fence", "rev", "seq", "unread"),
+    }
+)
+"""Fields of a record that hold whole numbers."""
 
 Record = dict[str, str]
 
@@ -61,7 +73,7 @@ class Inspection:
             raise Problem("expired", "this mission has ended and is no longer kept", correlation_id=task_id)
         now = int(time[0]) * 1000 + int(time[1]) // 1000
         envelope, document = _json(raw.pop("envelope", b"")), _json(raw.pop("document", b""))
-        record = {name: value.decode(errors="replace") for name, value in raw.items()}
+        record = {name: _sane(name, value.decode(errors="replace")) for name, value in raw.items()}
         around = await self._around(shard, task_id, record, now)
         course = {name: value for name, value in document.items() if name != "context"}
         history, ended = [_json(event) for event in log], _json(result) if result is not None else None
@@ -91,7 +103,7 @@ class Inspection:
         return Around(
             now=now,
             workers=workers,
-            lease_end=int(float(lease_end)) or None if lease_end is not None else None,
+            lease_end=_whole(lease_end.decode()) or None if lease_end is not None else None,
             holder=holder.decode() if holder is not None else None,
             holds=holder == task_id.encode(),
             waiters=waiters,
@@ -210,6 +222,19 @@ def _json(raw: bytes) -> dict[str, Any]:
 def _trace_id(envelope: Mapping[str, Any]) -> str | None:
     header = traceparent.valid(envelope.get("traceparent"))
     return header.split("-")[1] if header is not None else None
+
+
+def _sane(name: str, text: str) -> str:
+    """A number of a record as `int` reads it: whoever wrote it, an operator is shown the mission all the same."""
+    return str(_whole(text)) if text and name in NUMBERS else text
+
+
+def _whole(text: str) -> int:
+    try:
+        number = float(text)
+    except ValueError:
+        return 0
+    return 0 if math.isnan(number) else int(min(max(number, 0), LATEST))
 
 
 def _ms(record: Record, name: str) -> int | None:

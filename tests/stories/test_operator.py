@@ -9,7 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
+from shared import keys
 from tests.conftest import StartRedis
 from tests.stories.stack import Stack, running
 from tests.waiting import eventually
@@ -102,6 +104,15 @@ async def test_each_place_has_its_facts_and_its_sentence(stack: Stack) -> None:
         assert waiting["course"]["awaited"] == "KNOCK"
         assert waiting["visits"] == {"SLEEPING": 1, "LISTENING": 1}
         assert waiting["why"].startswith("WAITING in LISTENING for the event KNOCK until ")
+
+        with redis.Redis.from_url(stack.redis_url) as server:
+            absurd = ("1e+303", "1" + "0" * 306, "1" + "0" * 400, "-1", "nan", "inf", "soon")
+            for name in ("wake_at", "deadline", "ready_at", "created_at", "started_at", "rev"):
+                sane = server.hget(keys.mission(0, patient), name)
+                for value in absurd:  # as a worker of another release may have written it
+                    server.hset(keys.mission(0, patient), name, value)
+                    assert (await see.mission(patient))["why"].startswith("WAITING in LISTENING for the event KNOCK")
+                server.hset(keys.mission(0, patient), name, str(sane or b"", "ascii"))
 
         flaky = await see.submit("test.flaky", {"failures": 9})
         failed = await see.until(flaky, lambda m: m["place"] == "ended", "it gives up")
