@@ -298,7 +298,7 @@ class LoopWorker(Worker):
             log.warning("drain incomplete, leases will lapse", error=str(error))
 
     async def _leave(self, link: Link, renewal: Renewal, hints: Link) -> None:
-        await asyncio.to_thread(renewal.end)
+        await renewal.stop()
         try:
             async with asyncio.timeout(self.settings.redis_timeout_s):
                 for shard in self.shards:
