@@ -9,13 +9,16 @@ from pydantic_core import from_json, to_json
 from backend_loop.machine import Course
 from shared.status import Status, WaitingFor
 
-_DEFAULTS = {name: value for name, value in Course._field_defaults.items() if name != "status"}
+_NAMES = Course._fields[2:]  # without state and status
+_FRESH = tuple(Course._field_defaults[name] for name in _NAMES)
 
 
 def write(course: Course, context: BaseModel) -> bytes:
     """Only what differs from a fresh course; state and status stand in the record itself."""
     document: dict[str, Any] = {
-        name: value for name, default in _DEFAULTS.items() if (value := getattr(course, name)) != default
+        name: value
+        for name, value, fresh in zip(_NAMES, course[2:], _FRESH, strict=True)
+        if value is not fresh and value != fresh
     }
     document["context"] = context
     return to_json(document)

@@ -163,7 +163,8 @@ class Runner:
         chance = random.random()  # noqa: S311  jitter, not a secret
         while True:
             entries = self._entries
-            signals = [*before, *(signal for entry in entries if (signal := _signal(entry)) is not None), *after]
+            posted = [signal for entry in entries if (signal := _signal(entry)) is not None] if entries else []
+            signals = [*before, *posted, *after]
             try:
                 reaction = fold(self._course, self._plan, signals, self._outside.clock.now_ms(), chance)
                 if not entries and not reaction.transitions and reaction.course.status is Status.RUNNING:

@@ -69,11 +69,8 @@ class Commit(NamedTuple):
 
     owner: str
     item: tuple[str | bytes | int, ...]
-
-    @property
-    def size(self) -> int:
-        """Bytes that a handler can make many: document, events, result and rows."""
-        return sum(len(part) for part in self.item if isinstance(part, bytes))
+    size: int
+    """Bytes that a handler can make many: document, events, result and rows."""
 
 
 class Store:
@@ -219,6 +216,7 @@ def prepare(  # noqa: PLR0913  the parts of one write
     tail = list(rows)
     if move == "end":
         tail.insert(0, _middle(claimed, reaction.course.state, course.status, reaction.end or End()))
+    events, told = b"\n".join(map(_event, reaction.transitions)), b"\n".join(tail)
     wake_at = "" if course.wake_at is None else course.wake_at
     return Commit(
         claimed.owner,
@@ -231,11 +229,12 @@ def prepare(  # noqa: PLR0913  the parts of one write
             course.status,
             course.state,
             document,
-            b"\n".join(map(_event, reaction.transitions)),
+            events,
             wake_at,
             course.waiting_for or "",
-            b"\n".join(tail),
+            told,
         ),
+        len(document) + len(events) + len(told),
     )
 
 
