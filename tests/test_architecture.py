@@ -15,7 +15,6 @@ LONGEST_FILE, LONGEST_FUNCTION = 400, 50  # lines
 
 LONG_FILES = {
     "tests/pure/test_loop.py": "each promise of the one class that runs every loop",
-    "tests/redis/test_interleavings.py": "Hypothesis wants all rules of its state machine in one class",
 }
 """Debts: path and reason."""
 

@@ -7,6 +7,8 @@ import redis
 
 from tests.redis.scripts_client import Verbs
 
+pytest.register_assert_rewrite("tests.redis.stage")
+
 
 @pytest.fixture
 def verbs(any_redis_url: str) -> Iterator[Verbs]:
