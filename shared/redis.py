@@ -27,6 +27,8 @@ log = get(__name__)
 BACKOFF_S: Final = (0.02, 2.0)
 """First and longest pause between attempts to connect, full jitter."""
 
+CLOSE_AGAIN_S: Final = 0.1
+
 AWAY: Final = ("LOADING", "MASTERDOWN", "READONLY", "OOM", "MISCONF", "NOREPLICAS", "BUSY", "UNBLOCKED", "CLUSTERDOWN")
 """Refusals of the server as a whole, not of this command: nothing was written, it may be sent again."""
 
@@ -147,9 +149,9 @@ class Link:
 
     async def close(self) -> None:
         """Close for good; what is in flight becomes unknown."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.wait({self._keeper})
+        while self._keeper is not None and not self._keeper.done():
+            self._keeper.cancel()  # until it is heard: redis-py's handshake has a wait_for too (see `_stay`)
+            await asyncio.wait({self._keeper}, timeout=CLOSE_AGAIN_S)
         self._drop()
 
     async def up(self) -> None:
