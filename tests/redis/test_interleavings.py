@@ -287,4 +287,4 @@ CORE: Final = frozenset(
 def test_a_guard_that_is_taken_out_is_found_by_chance(redis_url: str, mutant: Mutant) -> None:
     scripts = mutant.scripts()
     with pytest.raises((AssertionError, redis.ResponseError, KeyError)):
-        explore(redis_url, 600, 50, scripts, (Phase.generate,))
+        explore(redis_url, 2000, 50, scripts, (Phase.generate,))
