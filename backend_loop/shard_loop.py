@@ -78,9 +78,8 @@ class ShardLoop:
         self._runs: dict[str, tuple[Runner, asyncio.Task[None]]] = {}
         self._broken: dict[str, int] = {}
         self._doubtful, self._reconciled_at = False, boottime()
-        shard = store.shard
         self.claim = Loop(
-            f"claim-s{shard}",
+            f"claim-s{store.shard}",
             self._claim,
             trigger="woken",
             interval_s=settings.poll_s,
@@ -88,8 +87,11 @@ class ShardLoop:
             describe="renews the lease, moves due timers, takes over from the dead, claims what fits into free slots",
             output="runners",
         )
-        self.loops = (
-            self.claim,
+        self.loops = (self.claim, *self._tidy_loops(settings))
+
+    def _tidy_loops(self, settings: Settings) -> tuple[Loop, ...]:
+        shard = self._store.shard
+        return (
             Loop(
                 f"sweep-s{shard}",
                 self._sweep,

@@ -6,7 +6,7 @@ What is replaced is what costs latency and safety: polling, claiming, finishing,
 
 import asyncio
 import signal
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -166,7 +166,11 @@ class LoopWorker(Worker):
             self.shards.append(shard_loop)
             for loop in shard_loop.loops:
                 self.loops.add(loop)
-        announce = Loop(
+        for loop in self._own_loops():
+            self.loops.add(loop)
+
+    def _own_loops(self) -> Iterator[Loop]:
+        yield Loop(
             "announce",
             self._announce,
             trigger="timed",
@@ -175,28 +179,23 @@ class LoopWorker(Worker):
             describe="publishes the mission types that this process knows",
             output="catalogue rows",
         )
-        self.loops.add(announce)
         if self.serves_arq:
-            self.loops.add(
-                Loop(
-                    "arq",
-                    self._arq,
-                    trigger="timed",
-                    interval_s=self.poll_delay_s,
-                    describe="runs arq functions and cron jobs of the user's own",
-                    output="arq results",
-                )
+            yield Loop(
+                "arq",
+                self._arq,
+                trigger="timed",
+                interval_s=self.poll_delay_s,
+                describe="runs arq functions and cron jobs of the user's own",
+                output="arq results",
             )
         if self.burst:
-            self.loops.add(
-                Loop(
-                    "burst",
-                    self._burst,
-                    trigger="timed",
-                    interval_s=0.05,
-                    describe="ends the process when nothing is ready any more",
-                    output="the end",
-                )
+            yield Loop(
+                "burst",
+                self._burst,
+                trigger="timed",
+                interval_s=0.05,
+                describe="ends the process when nothing is ready any more",
+                output="the end",
             )
 
     async def _listen(self) -> Link:
