@@ -2,12 +2,12 @@
 
 import time
 
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 
 def boottime() -> float:
     """Seconds since boot, suspend included, where the system tells them; else monotonic seconds."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()
+    return time.clock_gettime(_CLOCK)
 
 
 class RedisClock:

@@ -60,6 +60,7 @@ class Runner:
         self._handling: asyncio.Task[Any] | None = None
         self._cut = ""  # why we cancelled the handler that runs: "entry" or "timeout"
         self._limit: asyncio.TimerHandle
+        self._lines: logs.bound
         self._signalled = False
         self._kept = True
         self.draining = self.dropped = False
@@ -76,7 +77,8 @@ class Runner:
             LostError: it is not ours any more; nothing more was or will be written.
         """
         claimed = self.claimed
-        with logs.bound(correlation_id=claimed.correlation_id, task_id=claimed.task_id, type=claimed.type):
+        ids = {"correlation_id": claimed.correlation_id, "task_id": claimed.task_id}
+        with logs.bound(type=claimed.type, **ids) as self._lines:
             refusal = self._decode()
             if refusal is not None:
                 await self._advance([refusal], [])
@@ -238,12 +240,12 @@ class Runner:
         )
         task = self._handling = _this_task()
         self._cut = ""
+        self._lines.also(state=course.state)
         self._course = course = course if course.begun else course._replace(begun=True)
         # by hand: asyncio.timeout costs four times as much, and what cuts a handler is at home here anyway
         self._limit = task.get_loop().call_later(spec.timeout_s, self._cancel, "timeout")
         try:
-            with logs.bound(state=course.state):
-                return await self._call(spec, tools)
+            return await self._call(spec, tools)
         except asyncio.CancelledError:
             if self.dropped:
                 raise

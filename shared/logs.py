@@ -39,14 +39,14 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _ASKS_FOR_MORE = frozenset({"exc_info", "stack_info", "stacklevel", "extra"})
 _DEPTH = 6  # of nested values looked into; deeper ones are written as they are told by ``str``, redacted as text
 
-_bound: ContextVar[Mapping[str, Any]] = ContextVar("dualloop_log", default={})  # noqa: B039  never mutated: a Mapping
+_bound: ContextVar[Mapping[str, Any]] = ContextVar("dualloop_log", default={})  # noqa: B039  the default is never changed
 
 
 class bound:  # noqa: N801  read as a verb: with logs.bound(task_id=...)
     """Within the block every line carries these fields (``correlation_id task_id type state``).
 
-    Own and not structlog's ``bound_contextvars``: it is entered for every state of every mission, and one variable
-    holding all fields costs 0.7 us, one variable per field 4 us.
+    Own and not structlog's ``bound_contextvars``: it is entered for every mission, and one variable holding all fields
+    costs 0.7 us, one variable per field 4 us.
     """
 
     __slots__ = ("_fields", "_token")
@@ -56,8 +56,13 @@ class bound:  # noqa: N801  read as a verb: with logs.bound(task_id=...)
         self._token: Token[Mapping[str, Any]] | None = None
 
     def __enter__(self) -> Self:
-        self._token = _bound.set({**_bound.get(), **self._fields})
+        self._fields = {**_bound.get(), **self._fields}
+        self._token = _bound.set(self._fields)
         return self
+
+    def also(self, **fields: Any) -> None:
+        """From here to the end of the block lines carry these fields too, in tasks that were begun in it as well."""
+        self._fields.update(fields)
 
     def __exit__(self, *_: object) -> None:
         if self._token is not None:

@@ -1,5 +1,6 @@
 """One line per event, with the ids of what it is about and without secrets."""
 
+import asyncio
 import json
 import logging
 import timeit
@@ -61,6 +62,32 @@ def test_a_line_carries_the_ids_bound_around_it(configure: Configure) -> None:
     assert "state" not in release
     assert release["task_id"] == "t2", "what the line itself says wins"
     assert "correlation_id" not in claim
+
+
+async def test_what_is_learned_within_a_block_is_on_its_later_lines(configure: Configure) -> None:
+    written = configure()
+    log = logs.get("worker")
+    begun = asyncio.Event()
+
+    async def child() -> None:
+        await begun.wait()
+        log.info("child")
+
+    with logs.bound(task_id="t1") as lines:
+        task = asyncio.create_task(child())
+        log.info("before")
+        lines.also(state="ACTING")
+        log.info("within")
+        begun.set()
+        await task
+    log.info("after")
+    said = {line["event"]: (line.get("task_id"), line.get("state")) for line in written()}
+    assert said == {
+        "before": ("t1", None),
+        "within": ("t1", "ACTING"),
+        "child": ("t1", "ACTING"),
+        "after": (None, None),
+    }
 
 
 def test_lines_of_libraries_leave_by_the_same_door(configure: Configure) -> None:
