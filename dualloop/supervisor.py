@@ -76,6 +76,7 @@ class Supervisor:
             Refusal: a part ended again and again before it was ever ready.
         """
         everything = [kept for stage in self._stages for kept in stage]
+        refusal: BaseException | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(_trim([kept.part.log for kept in everything if kept.part.log]))
@@ -87,7 +88,9 @@ class Supervisor:
                     await kept.ready.wait()
                 on_ready()
         except* Refusal as refusals:
-            raise refusals.exceptions[0] from None
+            refusal = refusals.exceptions[0]
+        if refusal is not None:  # raised here, since early 3.11 wraps what is raised within except*
+            raise refusal
 
     async def stop(self, harsh: asyncio.Event) -> None:
         """End the parts stage by stage, each within its grace; when ``harsh`` is set, what is left is killed."""
