@@ -78,6 +78,11 @@ class Part:
                 raise AssertionError(f"{error}; its log ends with:\n{self.tail()}") from None
         assert self.running.poll() is None, f"{self.name} ended with {self.running.returncode}:\n{self.tail()}"
 
+    async def tells_types(self) -> bool:
+        """Whether this foreground knows of any mission type; it looks once a second."""
+        async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
+            return bool((await client.get(f"{self.url}/v1/mission-types")).json()["mission_types"])
+
     async def start(self, **env: str) -> None:
         self.spawn(**env)
         await self.ready()
@@ -159,6 +164,9 @@ class Stack:
         if any(part in self.workers for part in parts):
             with redis.Redis.from_url(self.redis_url) as client:
                 await eventually(lambda: client.exists(keys.CATALOGUE), what="the workers' types are announced")
+            for part in self.foregrounds:
+                if part.process is not None and part.process.poll() is None:
+                    await eventually(part.tells_types, what=f"{part.name} has heard of the types")
 
     def end(self) -> None:
         for part in (*self.foregrounds, *self.workers):
