@@ -12,12 +12,12 @@ from shared import keys
 from shared.catalogue import Catalogue, Entry
 from shared.clock import now_ms, rfc3339
 from shared.envelope import VERSION, Command, Envelope, Source
-from shared.errors import Problem, RedisAwayError, RedisUnknownError
+from shared.errors import Problem, RedisAwayError, RedisUnknownError, unavailable
 from shared.fleet import Fleet
 from shared.flights import Flights
 from shared.ids import shard_of
 from shared.logs import get
-from shared.redis import Link
+from shared.redis import Link, ReplyError
 from shared.settings import Settings
 from shared.telemetry import accept_span, incoming
 
@@ -154,14 +154,15 @@ class Door:
         try:
             answer = await flights.add((), item)
         except RedisUnknownError as error:
-            raise Problem(
-                "redis_unavailable",
-                "Redis did not confirm the command in time: it may have been taken, or not",
-                retryable=True,
-                retry_after=1,
-            ) from error
+            raise unavailable("Redis did not confirm in time: the command may have been taken, or not") from error
         except RedisAwayError as error:
-            raise Problem("redis_unavailable", f"nothing was taken: {error}", retryable=True, retry_after=1) from error
+            raise unavailable(f"nothing was taken: {error}") from error
+        except ReplyError as error:
+            log.exception("accept failed")
+            raise unavailable("Redis refused to take the command; the log says why") from error
+        if isinstance(answer, list):
+            log.error("accept failed", error=answer[1].decode(errors="replace"))
+            raise unavailable("nothing was taken: a key in Redis is damaged; the log says which")
         if answer != b"OK":
             raise AssertionError(f"accept answered {answer!r} to a fresh id")
         return flights.now_ms

@@ -129,6 +129,17 @@ async def test_b59_a_full_redis_refuses_new_commands_and_finishes_the_old_ones(
     assert (await _post(front)).status_code == 202
 
 
+async def test_a_damaged_key_is_a_503_and_takes_nothing_in(server: Restartable, front: Front) -> None:
+    with server.client() as client:
+        client.set("dl:{s0}:order", "no number")
+        answer = await _post(front)
+        assert (answer.status_code, "damaged" in answer.json()["detail"]) == (503, True)
+        assert client.keys("dl:{s0}:mission:*") == []
+        client.set("dl:{s0}:order", "7")
+        client.set("dl:{s0}:deadlines", "no sorted set")
+        assert (await _post(front)).status_code == 503
+
+
 async def test_a_redis_that_evicts_is_not_ready(server: Restartable, front: Front) -> None:
     with server.client() as client:
         client.config_set("maxmemory-policy", "allkeys-lru")
