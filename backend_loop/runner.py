@@ -11,7 +11,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 from backend_loop import document
 from backend_loop.machine import HOLD_MS, Course, Reaction, fold
 from backend_loop.mission import MissionType, StateSpec
-from backend_loop.outcomes import Cancel, Deadline, Fail, Happened, Outcome, Retry, Signal, Wake
+from backend_loop.outcomes import Cancel, Deadline, Fail, Go, Happened, Outcome, Retry, Signal, Wake
 from backend_loop.store import Claimed, Commit, LostError, Move, Store, prepare
 from backend_loop.toolbox import DeadlinePassedError, Outside, Toolbox
 from shared import logs
@@ -105,6 +105,8 @@ class Runner:
                 trace, mission_type=self.claimed.type, state=self._course.state, attempt=self._course.attempt
             ) as span:
                 outcome = await self._handle(span)
+                if not isinstance(outcome, Go):
+                    self._course = self._course._replace(begun=True)  # a Go leaves the state behind
                 if isinstance(outcome, (Fail, Retry)):
                     span.fail(outcome.code, outcome.message)
             await self._advance([outcome] if outcome is not None else [], [])
@@ -148,7 +150,8 @@ class Runner:
             self._context = mission.Context.model_validate(context)
             # leased before and not committed since: its handler may have run, and with a death a worker was lost in it
             begun = course.begun or course.status is Status.RUNNING or claimed.deaths > 0
-            self._course = course._replace(begun=begun, lost=course.lost or claimed.deaths > 0)
+            lost = course.lost or claimed.deaths > 0
+            self._course = course._replace(begun=begun, lost=lost) if begun or lost else course
         except ValidationError as error:
             at = "/payload" if error.title == mission.Payload.__name__ else ""
             errors = tuple(
@@ -241,7 +244,6 @@ class Runner:
         task = self._handling = _this_task()
         self._cut = ""
         self._lines.also(state=course.state)
-        self._course = course = course if course.begun else course._replace(begun=True)
         # by hand: asyncio.timeout costs four times as much, and what cuts a handler is at home here anyway
         self._limit = task.get_loop().call_later(spec.timeout_s, self._cancel, "timeout")
         try:
