@@ -14,41 +14,45 @@ SLICE_S: Final = 1
 
 
 def _measure(stage: Stage, size: Size) -> dict[str, Sample]:
-    """Both are up, and are pressed in turns of a second: what disturbs the machine disturbs both."""
+    """All are up, and are pressed in turns of a second: what disturbs the machine disturbs all."""
     slices = 1 if size.quick else SLICES
     stage.empty()
     announce(stage.url)
-    bare_port = free_port(LOCAL)
+    bare_port, checking_port = free_port(LOCAL), free_port(LOCAL)
     bare = stage.process("-m", "tests.benchmarks.bare", str(bare_port))
-    with stage.foreground() as (port, front), bare as peer:
+    checking = stage.process("-m", "tests.benchmarks.checking", str(checking_port), stage.url)
+    with stage.foreground() as (port, front), bare as peer, checking as other:
         stage.serves(port, "test.noop")
         stage.listens(peer, bare_port)
-        for warm in (port, bare_port):
+        stage.listens(other, checking_port)
+        ports = (port, bare_port, checking_port)
+        for warm in ports:
             load(stage, warm, SLICE_S)
         calm()
-        used = [cpu_s(process.pid) for process in (front, peer, stage.server)]
-        ours = theirs = 0.0
-        ours_many = theirs_many = 0
+        pressed = (front, peer, other, stage.server)
+        used = [cpu_s(process.pid) for process in pressed]
+        rates, many = [0.0] * len(ports), [0] * len(ports)
         for _ in range(slices):
-            rate, many = load(stage, port, SLICE_S)
-            ours, ours_many = ours + rate / slices, ours_many + many
-            rate, many = load(stage, bare_port, SLICE_S)
-            theirs, theirs_many = theirs + rate / slices, theirs_many + many
-        front_s, bare_s, redis_s = (
-            cpu_s(process.pid) - before for process, before in zip((front, peer, stage.server), used, strict=True)
-        )
+            for n, at in enumerate(ports):
+                rate, answered = load(stage, at, SLICE_S)
+                rates[n] += rate / slices
+                many[n] += answered
+        spent = [cpu_s(process.pid) - before for process, before in zip(pressed, used, strict=True)]
+    each = [seconds / answered * 1e6 for seconds, answered in zip(spent, (*many, many[0]), strict=True)]
     return {
-        "accept": Sample(ours, theirs),
-        "accept-front": Sample(front_s / ours_many * 1e6, bare_s / theirs_many * 1e6),
-        "accept-redis": Sample(redis_s / ours_many * 1e6),
+        "accept": Sample(rates[0], rates[2]),
+        "accept-bare": Sample(rates[0], rates[1]),
+        "accept-front": Sample(each[0], each[2]),
+        "accept-redis": Sample(each[3]),
     }
 
 
 ACCEPT = Benchmark(
     "accept",
     (
-        Row("accept", "accepts, 64 connections", "/s", "a bare ASGI route", least=0.6),
-        Row("accept-front", "  processor of the foreground", "µs/command", "a bare ASGI route"),
+        Row("accept", "accepts, 64 connections", "/s", "a bare route that checks too", least=0.6),
+        Row("accept-bare", "  the same", "/s", "a bare route that checks nothing"),
+        Row("accept-front", "  processor of the foreground", "µs/command", "a bare route that checks too"),
         Row("accept-redis", "  processor of Redis", "µs/command"),
     ),
     _measure,

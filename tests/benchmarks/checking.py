@@ -1,0 +1,41 @@
+"""The accept rate's other peer: a bare ASGI route that checks commands as ours does, and writes nothing.
+
+The foreground's own endpoint with Redis taken out: strict JSON, schema, id, envelope and ack, on the same uvicorn; no
+router, Host check or socket beside it. What is left of the rate beside it is what one durable write costs.
+"""
+
+import asyncio
+import sys
+
+import uvicorn
+
+from frontend_loop.app import SERVER
+from frontend_loop.door import Door
+from frontend_loop.ingress.http import Commands
+from shared.clock import now_ms
+from shared.fleet import Fleet
+from shared.redis import Link
+from shared.settings import Settings
+from tests.benchmarks.fill import open_door
+from tests.benchmarks.stage import LOCAL
+
+
+class Unwritten(Door):
+    """A door without Redis behind it."""
+
+    async def _write(self, shard: int, item: tuple[str | bytes | int, ...]) -> int:  # noqa: ARG002  nothing is written
+        return now_ms()
+
+
+async def _door(url: str) -> Unwritten:
+    link = await Link(url).open(wait_s=10)
+    fleet, catalogue = Fleet(1), (await open_door(link))._catalogue
+    await fleet.join(link)
+    await link.close()
+    return Unwritten(link, fleet, catalogue, Settings(_env_file=None), "")
+
+
+if __name__ == "__main__":
+    door = asyncio.run(_door(sys.argv[2]))
+    options = SERVER | {"http": "httptools", "lifespan": "off"}
+    uvicorn.run(Commands(door, Settings(_env_file=None)), host=LOCAL, port=int(sys.argv[1]), **options)
