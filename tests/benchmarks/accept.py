@@ -28,7 +28,7 @@ def _measure(stage: Stage, size: Size) -> dict[str, Sample]:
         ports = (port, bare_port, checking_port)
         for warm in ports:
             load(stage, warm, SLICE_S)
-        calm()
+        calm(size.patience_s)
         pressed = (front, peer, other, stage.server)
         used = [cpu_s(process.pid) for process in pressed]
         rates, many = [0.0] * len(ports), [0] * len(ports)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,16 +11,32 @@ from typing import Final
 QUIET: Final = 0.2
 """Share of the machine that others may use while a measurement begins."""
 
-PATIENCE_S: Final = 15.0
 _LOOK_S: Final = 0.5
 
 
-def calm() -> float:
-    """Wait, for a while, until the machine is quiet; how busy it was at the last look."""
-    give_up = time.monotonic() + PATIENCE_S
-    while (busy := _busy()) > QUIET and time.monotonic() < give_up:
+def calm(patience_s: float) -> None:
+    """Wait, for so long at most, until the machine is quiet."""
+    give_up = time.monotonic() + patience_s
+    while time.monotonic() < give_up and _busy() > QUIET:
         pass
-    return busy
+
+
+class Others:
+    """What share of the machine other people's processes have used since this was made."""
+
+    def __init__(self, server: int) -> None:
+        """`server`: the one process of ours that goes on living."""
+        self._server = server
+        self._began, self._busy, self._own = time.monotonic(), _busy_s(), self._own_s()
+
+    def share(self) -> float:
+        """Up to now, of all cores; the processes that were started meanwhile have to have ended."""
+        seconds = (time.monotonic() - self._began) * (os.cpu_count() or 1)
+        return max(0.0, (_busy_s() - self._busy) - (self._own_s() - self._own)) / seconds
+
+    def _own_s(self) -> float:
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return cpu_s(self._server) + sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def cpu_s(pid: int) -> float:
@@ -51,16 +68,17 @@ def apart(server: int, *others: int) -> Iterator[None]:
 
 
 def _busy() -> float:
-    before = _times()
+    before, began = _busy_s(), time.monotonic()
     time.sleep(_LOOK_S)
-    after = _times()
-    total = sum(after) - sum(before)
-    idle = (after[3] + after[4]) - (before[3] + before[4])
-    return 1 - idle / total if total else 0.0
+    return (_busy_s() - before) / ((time.monotonic() - began) * (os.cpu_count() or 1))
 
 
-def _times() -> list[int]:
+def _busy_s() -> float:
+    """Seconds of all cores that were not idle; 0 where the system does not tell."""
     try:
-        return [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        user, nice, system, _, _, *rest = (
+            int(part) for part in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]
+        )
     except OSError:
-        return [0] * 8
+        return 0.0
+    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")

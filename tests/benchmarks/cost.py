@@ -26,12 +26,12 @@ from tests.missions.plain import Five
 MISSION: Final = Five.definition
 COMMAND: Final = {"type": MISSION.type, "payload": {"entity": "light.living_room", "action": "on", "value": 80}}
 FLEET: Final = (b"catalogue", b"fleet")
-BATCHES: Final = (50, 1)
+BATCHES: Final = (25, 1)
 VERBS: Final = ("accept", "claim", "commit", "end")
 
 
 def _measure(stage: Stage, size: Size) -> dict[str, Sample]:
-    many, samples = size.of(500), dict[str, Sample]()
+    many, samples = (100 if size.quick else 500), dict[str, Sample]()
     for batch in BATCHES:
         stage.empty()
         counted = uvloop.run(_Course(stage.redis, batch, many).run(stage.url))

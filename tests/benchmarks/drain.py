@@ -52,11 +52,11 @@ def drain(stage: Stage, worker: AbstractContextManager[subprocess.Popen[bytes]],
 def _measure(stage: Stage, size: Size, *, name: str, runs: int, ours: int, peers: int) -> dict[str, Sample]:
     stage.empty()
     fill(stage.url, f"test.{name}", size.of(ours))
-    calm()
+    calm(size.patience_s)
     mine = drain(stage, stage.part("background"), size.of(ours), runs)
     stage.empty()
     arq_peer.fill(stage.redis, name, size.of(peers))
-    calm()
+    calm(size.patience_s)
     arq = stage.process("-m", "tests.benchmarks.arq_peer", str(stage.socket))
     peer = drain(stage, arq, size.of(peers), runs)
     return {

@@ -59,6 +59,11 @@ class Size:
     quick: bool = False
     reps: int = 3
 
+    @property
+    def patience_s(self) -> float:
+        """How long a measurement may wait for a quiet machine."""
+        return 0.0 if self.quick else 15.0
+
     def of(self, full: int) -> int:
         """A count, a fifteenth of it in a smoke."""
         return max(10, full // 15) if self.quick else full

@@ -23,7 +23,7 @@ def _measure(stage: Stage, size: Size) -> dict[str, Sample]:
     stage.empty()
     with stage.background(), stage.foreground() as (port, _):
         stage.serves(port, "test.noop")
-        calm()
+        calm(size.patience_s)
         socket, ping = uvloop.run(_socket(stage.url, port, size.of(300)))
         polls = _polls(port, size.of(150))
     pinged = median(ping) * 1e3

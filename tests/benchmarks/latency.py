@@ -14,48 +14,54 @@ from tests.benchmarks.stage import Stage
 
 URGENT: Final = to_json({"type": "test.noop", "payload": {"n": 1}, "priority": "urgent"})
 PAUSE_S: Final = 0.005
+WARM: Final = 10
 SLOW_S: Final = 0.2
 """What a mission of the slow bulk work takes: with all slots taken some 500 a second."""
+
+BACKLOG: Final = 6_000
 
 
 def _measure(stage: Stage, size: Size) -> dict[str, Sample]:
     many = size.of(300)
     stage.empty()
     with stage.foreground() as (port, _):
-        with Client(port) as client, stage.background():
+        with stage.background():
             stage.serves(port, "test.noop")
-            _times(lambda: client.finish(URGENT), 20)
-            calm()
-            idle = _times(lambda: client.accept(URGENT)[0], many)
-            idle_urgent = _times(lambda: client.finish(URGENT), many // 2)
-            # enough slow work for four times as long as is measured
-            backlog = round(4 * 2 * many * 2 * PAUSE_S / SLOW_S * 100) + 500
-            fill(stage.url, "test.slow", backlog, payload={"seconds": SLOW_S}, priority="bulk")
+            calm(size.patience_s)
+            idle, idle_urgent = _accepts(port, many), _finishes(port, many // 2)
+            # slow work for twice as long as is measured, whatever the machine makes of it
+            fill(stage.url, "test.slow", BACKLOG, payload={"seconds": SLOW_S}, priority="bulk")
             time.sleep(2 * SLOW_S)
-            busy = _times(lambda: client.accept(URGENT)[0], many)
-            busy_urgent = _times(lambda: client.finish(URGENT), many // 2)
+            busy, busy_urgent = _accepts(port, many), _finishes(port, many // 2)
             if not stage.waiting("bulk"):
                 raise RuntimeError("the slow work was done before the measurement was")
-        with Client(port) as client:
-            stopped = _times(lambda: client.accept(URGENT)[0], many)
+        stopped = _accepts(port, many)
     samples = {}
     for share, name in ((0.5, "p50"), (0.95, "p95")):
-        base = percentile(idle, share) * 1e3
+        base, urgent = percentile(idle, share) * 1e3, percentile(idle_urgent, share) * 1e3
         samples[f"latency-stopped-{name}"] = Sample(percentile(stopped, share) * 1e3, base)
         samples[f"latency-busy-{name}"] = Sample(percentile(busy, share) * 1e3, base)
-        samples[f"latency-urgent-{name}"] = Sample(
-            percentile(busy_urgent, share) * 1e3, percentile(idle_urgent, share) * 1e3
-        )
+        samples[f"latency-urgent-{name}"] = Sample(percentile(busy_urgent, share) * 1e3, urgent)
     return samples
 
 
+def _accepts(port: int, many: int) -> list[float]:
+    with Client(port) as client:
+        return _times(lambda: client.accept(URGENT)[0], many)
+
+
+def _finishes(port: int, many: int) -> list[float]:
+    with Client(port) as client:
+        return _times(lambda: client.finish(URGENT), many)
+
+
 def _times(once: Callable[[], float], many: int) -> list[float]:
-    """So many, each after a pause, so that each meets processes that sleep."""
+    """So many, each after a pause, so that each meets processes that sleep; the first few are not told."""
     taken = []
-    for _ in range(many):
+    for _ in range(WARM + many):
         time.sleep(PAUSE_S)
         taken.append(once())
-    return taken
+    return taken[WARM:]
 
 
 def _rows() -> tuple[Row, ...]:
