@@ -36,12 +36,13 @@ def main() -> int:
     if wanted.json is not None:
         report.as_json(figures, wanted.json)
     missed = [figure.row.name for figure in figures if figure.verdict == "MISSED"]
-    return 1 if missed and not wanted.quick else 0
+    return 1 if missed else 0
 
 
 def _on(name: str, program: Program, chosen: Sequence[Benchmark], size: Size) -> list[Figure]:
     """Every benchmark in turn, and all that again: what disturbs the machine for a while disturbs all alike."""
-    figures = {row.name: Figure(row, name, name == JUDGED) for one in chosen for row in one.rows}
+    judged, server = name == JUDGED and not size.quick, f"{program.brand} {program.version[0]}.{program.version[1]}"
+    figures = {row.name: Figure(row, server, judged) for one in chosen for row in one.rows}
     with stage(program) as stand:
         for rep in range(size.reps):
             for one in chosen:

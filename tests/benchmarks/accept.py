@@ -50,9 +50,9 @@ def _measure(stage: Stage, size: Size) -> dict[str, Sample]:
 ACCEPT = Benchmark(
     "accept",
     (
-        Row("accept", "accepts, 64 connections", "/s", "a bare route that checks too", least=0.6),
-        Row("accept-bare", "  the same", "/s", "a bare route that checks nothing"),
-        Row("accept-front", "  processor of the foreground", "µs/command", "a bare route that checks too"),
+        Row("accept", "accepts, 64 connections", "/s", "checking route", least=0.6),
+        Row("accept-bare", "  beside a route that checks nothing", "/s", "bare route"),
+        Row("accept-front", "  processor of the foreground", "µs/command", "checking route"),
         Row("accept-redis", "  processor of Redis", "µs/command"),
     ),
     _measure,

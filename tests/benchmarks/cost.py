@@ -135,11 +135,11 @@ def _rows() -> tuple[Row, ...]:
     told = {"accept": "accept", "claim": "claim", "commit": "commit of a step", "end": "commit of the end"}
     return (
         *(
-            Row(f"cost-{verb}-{batch}", f"script {told[verb]}, {batch} at a time", "µs of Redis/item")
+            Row(f"cost-{verb}-{batch}", f"script {told[verb]}, {batch} at a time", "µs/item")
             for verb in VERBS
             for batch in BATCHES
         ),
-        Row("cost-commands", "commands of Redis, five states, all inside scripts", "/mission"),
+        Row("cost-commands", "commands of Redis, five states", "/mission"),
         Row("cost-pending", "memory, pending", "bytes/mission"),
         Row("cost-finished", "memory, five states finished", "bytes/mission"),
     )

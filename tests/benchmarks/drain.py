@@ -68,9 +68,9 @@ def _measure(stage: Stage, size: Size, *, name: str, runs: int, ours: int, peers
 
 def _rows(name: str, what: str, least: float) -> tuple[Row, ...]:
     return (
-        Row(name, what, "missions/s", "arq as it comes", least=least),
-        Row(f"{name}-worker", "  processor of the worker", "µs/mission", "arq as it comes"),
-        Row(f"{name}-redis", "  processor of Redis", "µs/mission", "arq as it comes"),
+        Row(name, what, "missions/s", "arq", least=least),
+        Row(f"{name}-worker", "  processor of the worker", "µs/mission", "arq"),
+        Row(f"{name}-redis", "  processor of Redis", "µs/mission", "arq"),
     )
 
 

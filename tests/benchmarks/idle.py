@@ -78,8 +78,8 @@ def _polls(port: int, many: int) -> list[float]:
 IDLE = Benchmark(
     "idle",
     (
-        Row("idle", "idle, submit to result, socket", "ms", "one PING", most=15.0),
-        Row("idle-poll", "  the same by POST and long-poll", "ms", "one PING"),
+        Row("idle", "idle, submit to result, socket", "ms", "PING", most=15.0),
+        Row("idle-poll", "  the same by POST and long-poll", "ms", "PING"),
     ),
     _measure,
 )

@@ -71,7 +71,7 @@ def _rows() -> tuple[Row, ...]:
         "urgent": "urgent to result, behind that bulk",
     }
     return tuple(
-        Row(f"latency-{name}-{share}", f"{what}, {share}", "ms", "while idle")
+        Row(f"latency-{name}-{share}", f"{what}, {share}", "ms", "idle")
         for name, what in told.items()
         for share in ("p50", "p95")
     )

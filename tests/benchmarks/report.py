@@ -33,12 +33,12 @@ def table(figures: Sequence[Figure]) -> None:
             row.what,
             figure.server,
             f"{_number(median([sample.ours for sample in figure.samples]))} {row.unit}",
-            f"{_number(median([sample.peer for sample in figure.samples]))} {row.peer}" if row.peer else "",
+            f"{row.peer} {_number(median([sample.peer for sample in figure.samples]))}" if row.peer else "",
             spread,
             row.limit if figure.judged else "",
             f"[{_COLOURS[figure.verdict]}]{figure.verdict}[/]",
         )
-    Console(width=None if Console().is_terminal else 160).print(grid)
+    Console(width=None if Console().is_terminal else 140).print(grid)
 
 
 def as_json(figures: Sequence[Figure], file: Path) -> None:
