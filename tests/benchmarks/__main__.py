@@ -4,6 +4,7 @@ Usage: python -m tests.benchmarks [--quick] [--only NAME]... [--server NAME]... 
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ SERVERS = (JUDGED, "bundled")
 
 def main() -> int:
     """Parse, measure, tell."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that all that was started is ended
     wanted = _arguments()
     size = Size(wanted.quick, 1 if wanted.quick else wanted.reps)
     chosen = [one for one in ALL if not wanted.only or one.name in wanted.only]
