@@ -110,9 +110,13 @@ class Renewal(threading.Thread):
 
     def run(self) -> None:
         """The thread."""
-        pause = self._every_s
+        pause, began = self._every_s, boottime()
         while not self._ending.wait(pause):
-            blocked = boottime() - self._ticked
+            if boottime() - began - pause > self._every_s:
+                # this thread slept too long as well: the process was frozen, not the event loop alone
+                self._ticked = boottime()
+            began = boottime()
+            blocked = began - self._ticked
             if blocked > 2 * self._length_s:
                 log.critical("event loop dead, ending the process", blocked_s=round(blocked, 1))
                 os._exit(STUCK)
