@@ -62,8 +62,12 @@ class Flights:
                 one = waiting.popleft()
                 batch.append(one)
                 args += one[1]
+            try:
+                flight = self._link.call("EVALSHA", self._script.sha, 1, self._prefix, *args)
+            except (TypeError, UnicodeEncodeError) as error:
+                _fail(batch, error)  # not sent; raised here it would end nobody's wait, and the flight would never land
+                continue
             self._flying += 1
-            flight = self._link.call("EVALSHA", self._script.sha, 1, self._prefix, *args)
             flight.add_done_callback(partial(self._land, batch, args))
 
     def _land(self, batch: list[_Waiting], args: list[Arg], flight: asyncio.Future[Any]) -> None:
@@ -81,8 +85,12 @@ class Flights:
                 if not waiter.done():
                     waiter.set_result(answer)
         else:
-            for _, _, waiter in batch:
-                if not waiter.done():
-                    waiter.set_exception(error)
+            _fail(batch, error)
         if self._waiting:
             self._leave()
+
+
+def _fail(batch: list[_Waiting], error: BaseException) -> None:
+    for _, _, waiter in batch:
+        if not waiter.done():
+            waiter.set_exception(error)

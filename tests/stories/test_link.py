@@ -123,6 +123,15 @@ async def test_items_of_another_head_wait_for_a_flight_of_their_own(link: Link) 
     assert answers == [b"GONE"] * 30
 
 
+async def test_a_flight_that_cannot_be_packed_fails_and_the_next_ones_leave(link: Link) -> None:
+    flights = Flights(link, "commit", PREFIX, second_from=2)
+    item = ("no-such-mission", 1, 0, 0, "stay", "RUNNING", "X", "", "", "", "", "")
+    for _ in range(3):  # more often than there are flights
+        with pytest.raises(UnicodeEncodeError):
+            await flights.add(("owner", 1000), ("\ud800", *item[1:]))
+    assert await flights.add(("owner", 1000), item) == b"GONE"
+
+
 async def test_a_subscriber_hears_again_after_a_loss(redis_url: str, toxic: Toxic) -> None:
     heard: asyncio.Queue[bytes] = asyncio.Queue()
     ups: asyncio.Queue[None] = asyncio.Queue()
