@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
+from frontend_loop.feed import WATCH_MS
 from frontend_loop.reading import invalid, read_command, read_json, read_payload
 from shared import keys
 from shared.catalogue import Catalogue, Entry
@@ -24,12 +25,8 @@ from shared.telemetry import accept_span, incoming
 log = get(__name__)
 
 ACCEPTS_FOR_A_SECOND_FLIGHT: Final = 12
-WATCH_MS: Final = 60_000
-"""How long an accept registers its foreground as a watcher; the feed renews it."""
-
 LATER: Final = frozenset({"idempotency_key", "webhook", "text"})
 """Fields of the contract that this release does not serve: refused, since ignoring them would break a promise."""
-
 
 OURS: Final = frozenset(Envelope.model_fields)
 """Fields of the envelope: a field of a command that is none of the contract's may not stand in for one."""

@@ -122,7 +122,6 @@ class Link:
         self._on_message, self._on_up = on_message, on_up
         self._wire: Wire | None = None
         self._transport: asyncio.WriteTransport | None = None
-        self._connection: AbstractConnection | None = None
         self._writer: asyncio.StreamWriter | None = None  # kept: a collected StreamWriter closes its transport
         self._up = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
@@ -219,7 +218,7 @@ class Link:
     async def _connect(self) -> tuple[Wire, asyncio.WriteTransport]:
         connection = self._make(**self._options)
         await connection.connect()  # type: ignore[no-untyped-call]
-        self._connection, self._writer = connection, connection._writer  # noqa: SLF001  the socket is ours from here
+        self._writer = connection._writer  # noqa: SLF001  the socket is ours from here
         connection._reader = connection._writer = None  # noqa: SLF001
         assert self._writer is not None  # noqa: S101  connect() has set it
         wire = Wire(self._on_message, self._gone)
@@ -267,7 +266,7 @@ class Link:
         wire, transport = self._wire, self._transport
         if transport is not None:
             transport.abort()  # before its writer is let go, which would warn of an open one
-        self._wire = self._transport = self._writer = self._connection = None
+        self._wire = self._transport = self._writer = None
         if wire is not None:
             wire.connection_lost(None)
 
