@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from signal import SIGKILL
 
@@ -26,18 +26,6 @@ from tests.waiting import until
 
 LAMP = "light.kitchen"
 ON = Command(entity=LAMP, action="turn_on")
-
-
-@pytest.fixture(scope="module")
-def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    with running_home(tmp_path_factory.mktemp("home")) as home:
-        yield home
-
-
-@pytest.fixture
-def home(shared_home: Home) -> Home:
-    shared_home.fresh()
-    return shared_home
 
 
 @pytest.fixture

@@ -16,18 +16,6 @@ from tests.waiting import until
 LAMP = "light.living_room"
 
 
-@pytest.fixture(scope="module")
-def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    with running_home(tmp_path_factory.mktemp("home")) as home:
-        yield home
-
-
-@pytest.fixture
-def home(shared_home: Home) -> Home:
-    shared_home.fresh()
-    return shared_home
-
-
 @pytest.fixture
 def pool() -> Iterator[concurrent.futures.ThreadPoolExecutor]:
     with concurrent.futures.ThreadPoolExecutor() as executor:

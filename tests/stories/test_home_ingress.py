@@ -1,7 +1,7 @@
 """The hand switch at the foreground's door, against a real home."""
 
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -11,22 +11,10 @@ from fastapi import FastAPI, Request, Response
 from frontend_loop.ingress.home import home_router
 from shared.errors import Problem
 from shared.settings import Settings
-from tests.home import Home, running_home
+from tests.home import Home
 
 LAMP = "light.bedroom"
 DEVICES = "/v1/home/devices"
-
-
-@pytest.fixture(scope="module")
-def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    with running_home(tmp_path_factory.mktemp("home")) as home:
-        yield home
-
-
-@pytest.fixture
-def home(shared_home: Home) -> Home:
-    shared_home.fresh()
-    return shared_home
 
 
 async def door(home_url: str | None) -> AsyncIterator[httpx.AsyncClient]:
