@@ -99,7 +99,7 @@ def cancel(
     """Cancel missions: at once what never began, the others as soon as their handler can be cut."""
 
     async def work(client: "Client") -> dict[str, str]:
-        return {id_: await client.cancel(id_) for id_ in ids}
+        return {id_: (await client.cancel(id_))["status"] for id_ in ids}
 
     told = ask(work)
     if json:
