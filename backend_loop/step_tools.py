@@ -1,0 +1,122 @@
+"""What a handler outside of the event loop is given: the facts of its run, and the question whether it may go on."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from backend_loop.redis_clock import boottime
+from backend_loop.toolbox import Toolbox
+from shared.envelope import Envelope
+
+P = TypeVar("P", bound=BaseModel)
+C = TypeVar("C", bound=BaseModel)
+
+
+class CutError(BaseException):
+    """This run was cut: a cancel, its deadline or time-out, a lost lease or the end of the worker.
+
+    Like `asyncio.CancelledError` it is no `Exception`: let it pass. What was to be tidied up may be, within the grace.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a run before it begins; goes to a child process as it is.
+
+    Args:
+        ends_at: the mission's deadline, seconds on `redis_clock.boottime`, which all processes of a machine share.
+        received: data of the outside event that led into the state.
+    """
+
+    task_id: str
+    correlation_id: str
+    key: str
+    fence: int
+    attempt: int
+    visit: int
+    taken_over: bool
+    received: Any
+    traceparent: str
+    ends_at: float
+
+    @classmethod
+    def of(cls, tools: Toolbox[Any, Any]) -> "Facts":
+        """The facts that a toolbox tells; taken in the event loop."""
+        return cls(
+            task_id=tools.task_id,
+            correlation_id=tools.correlation_id,
+            key=tools.key,
+            fence=tools.fence,
+            attempt=tools.attempt,
+            visit=tools.visit,
+            taken_over=tools.taken_over,
+            received=tools.received,
+            traceparent=tools.traceparent,
+            ends_at=boottime() + tools.remaining_s(),
+        )
+
+    def document(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        return asdict(self)
+
+
+class StepTools(Generic[P, C]):
+    """One run of a handler with ``runs="thread"`` or ``runs="process"``; the same for both.
+
+    It has what a `Toolbox` has, but what awaits: calls to devices are made by states with ``runs="loop"``.
+
+    Attributes:
+        payload: the command's, validated by the type's model.
+        context: the mission's own; what the handler changes is committed with its outcome.
+        envelope: all else the front knew: ``snapshot session area actor``.
+        received: data of the outside event that led into this state, if one did.
+        attempt: try of this state, from 1. visit: how often the state was entered, from 1.
+        taken_over: an earlier worker was lost in this state, so that an effect may have happened already.
+        key: of this state's effect: the same for all tries and takeovers of one visit (P21).
+        fence: rises with every claim in the shard (P2).
+        traceparent: W3C trace context to hand on to whatever is called.
+    """
+
+    __slots__ = (
+        "_check",
+        "_ends_at",
+        "attempt",
+        "context",
+        "correlation_id",
+        "envelope",
+        "fence",
+        "key",
+        "payload",
+        "received",
+        "taken_over",
+        "task_id",
+        "traceparent",
+        "visit",
+    )
+
+    def __init__(self, facts: Facts, *, envelope: Envelope, payload: P, context: C, check: Callable[[], None]) -> None:
+        """Made by the executors, per run of a handler."""
+        self.task_id, self.correlation_id = facts.task_id, facts.correlation_id
+        self.key, self.fence, self.traceparent = facts.key, facts.fence, facts.traceparent
+        self.attempt, self.visit, self.taken_over = facts.attempt, facts.visit, facts.taken_over
+        self.received: Any = facts.received
+        self.envelope, self.payload, self.context = envelope, payload, context
+        self._ends_at, self._check = facts.ends_at, check
+
+    def remaining_s(self) -> float:
+        """Seconds until the mission's deadline, by Redis' clock; negative once it has passed."""
+        return self._ends_at - boottime()
+
+    def check(self) -> None:
+        """Ask whether this run may go on: now and then in a long computation, and last thing before an effect.
+
+        A handler in a thread can be stopped here only; one in a process is stopped anyway.
+
+        Raises:
+            CutError: the run was cut.
+            DeadlinePassedError: the deadline has come; the runner ends the mission.
+            LapsedError: the lease has run out, as far as this process knows; the runner gives the mission back.
+        """
+        self._check()
