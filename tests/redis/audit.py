@@ -32,6 +32,18 @@ KINDS: Final = {
     "waiters": "zset",
     "parked": "zset",
     "parked_types": "set",
+    "parked_known": "hash",
+    "paused": "zset",
+    "dead_letters": "zset",
+    "intents": "zset",
+    "permits": "hash",
+    "permit_queue": "zset",
+    "breaker": "hash",
+    "calls": "zset",
+    "idem": "hash",
+    "used": "string",
+    "term": "hash",
+    "recount": "hash",
     "owners": "zset",
     "looks": "hash",
     "held": "set",
@@ -43,8 +55,10 @@ KINDS: Final = {
 }
 """The table of `shared.keys`: the first word of each key, and its type."""
 
-LASTING: Final = frozenset({"order", "fence", "tick", "owners"})
-"""What stays when every mission is gone: counters and clock, and the leases of live workers."""
+LASTING: Final = frozenset(
+    {"order", "fence", "tick", "owners", "parked_known", "idem", "used", "breaker", "calls", "term", "recount"}
+)
+"""What stays when every mission is gone: counters and clocks, the leases of live workers, and what is no mission's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +128,7 @@ def faults(shard: Shard) -> list[str]:
     """What is wrong, in sentences; empty: nothing."""
     found = [f"stray key {name}" for name in shard.strays]
     for task_id, record in shard.all("mission").items():
-        for check in (_place, _hold, _inbox, _story, _status):
+        for check in (_place, _priority, _hold, _inbox, _story, _status, _intent, _permits, _death):
             found += (f"{task_id}: {fault}" for fault in check(shard, task_id, record))
     for check_all in (_indexes, _targets, _rings, _orphans, _counts):
         found += check_all(shard)
@@ -128,7 +142,7 @@ def leftovers(shard: Shard) -> list[str]:
 
 def _standing(shard: Shard, task_id: str) -> list[str]:
     """The indexes of places that name a mission."""
-    found = [name for name in ("timers", "retire") if task_id in shard.get(name)]
+    found = [name for name in ("timers", "retire", "paused") if task_id in shard.get(name)]
     for kind in ("lane", "waiters", "parked", "held"):
         found += [f"{kind}:{rest}" for rest, members in shard.all(kind).items() if task_id in members]
     return found
@@ -141,6 +155,7 @@ def _place(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:
         "waiting": ["timers"] if record.get("wake_at") else [],
         "waiters": [f"waiters:{record.get('target')}"],
         "parked": [f"parked:{record['type']}@{record['version']}"],
+        "paused": ["paused"],
         "ended": ["retire"],
     }.get(record["place"])
     standing = _standing(shard, task_id)
@@ -154,6 +169,29 @@ def _place(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:
         due = shard.get("timers").get(task_id) if shard.get("timers") else None
         if due != float(record["wake_at"]):
             yield f"wakes at {due}, the record says {record['wake_at']}"
+
+    if record["place"] == "paused" and shard.get("paused").get(task_id) != float(record.get("paused_at", 0)):
+        yield "paused since when?"
+    for name in ("paused_at", "was"):
+        if name in record and record["place"] != "paused":
+            yield f"{name} of one that is not paused"
+
+
+RANK: Final = {"urgent": 0, "normal": 1, "bulk": 2}
+
+
+def _priority(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:
+    """P10: a holder is as urgent as who waits behind it, until it gives the hold up; nobody else is raised."""
+    stands = record["lane"].partition(":")[0]
+    holds = "target" in record and shard.get("target", record["target"]) == task_id
+    if "base" in record and RANK[record["base"]] <= RANK[stands]:
+        yield f"raised from {record['base']} to {stands}"
+    if "base" in record and not holds and record["place"] != "ended":
+        yield "raised, and holds no target"
+    if holds:
+        behind = [shard.get("mission", one)["lane"].partition(":")[0] for one in shard.get("waiters", record["target"])]
+        if any(RANK[one] < RANK[stands] for one in behind):
+            yield f"holds its target as {stands}, behind it wait {behind}"
 
 
 def _hold(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:
@@ -211,9 +249,49 @@ def _status(_: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:  #
         yield f"status {status} in {place} at rev {record.get('rev', 0)}"
 
 
+def _intent(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:
+    """P11: who wants something stands among the intents; when it has ended, only if it acted, as the last that did."""
+    if "latest" not in record:
+        return
+    intents = dict(shard.get("intents", record["latest"]))
+    if task_id in intents and f"{intents[task_id]:.0f}" != record["intent"]:
+        yield f"its intent is {record['intent']}, the index has {intents[task_id]:.0f}"
+    if record["place"] == "ended" and task_id in intents:
+        if record.get("acted") != "1":
+            yield "an intent that never acted outlives its mission"
+        if any(score < intents[task_id] for score in intents.values()):
+            yield "it ended after it acted, and older intents are there still"
+
+
+def _permits(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:
+    """P12: a permit belongs to a mission under a lease."""
+    named = record.get("permits", "").split()
+    if named and record["place"] != "leased":
+        yield f"holds permits {named} in {record['place']}"
+    for scope, held in shard.all("permits").items():
+        if (task_id in held) != (scope in named):
+            yield f"permit {scope}: the record says {named}, the index {held}"
+        elif task_id in held and held[task_id] != record["fence"]:
+            yield f"permit {scope} of fence {held[task_id]}, the lease has {record['fence']}"
+    if missing := set(named) - set(shard.all("permits")):
+        yield f"permits that no index knows: {missing}"
+
+
+def _death(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:
+    """P18: a dead letter is an ended mission that failed, and keeps its record longer."""
+    dead = task_id in shard.get("dead_letters")
+    if dead and (record["place"], record["status"]) != ("ended", "FAILED"):
+        yield f"a dead letter in {record['place']}, {record['status']}"
+    if dead and not record.get("failed_in"):
+        yield "a dead letter that failed nowhere"
+    if "failed_in" in record and record["place"] != "ended":
+        yield f"failed in {record['failed_in']}, and runs"
+
+
 def _indexes(shard: Shard) -> Iterator[str]:
     """Nothing stands in an index without a record."""
-    for kind in ("timers", "deadlines", "retire", "lane", "waiters", "parked", "held", "outboxes"):
+    kinds = ("timers", "deadlines", "retire", "lane", "waiters", "parked", "held", "outboxes")
+    for kind in (*kinds, "paused", "dead_letters", "intents", "permits"):
         for rest, members in shard.all(kind).items():
             yield from (
                 f"{kind}:{rest} names {one}, which is gone" for one in members if one not in shard.all("mission")

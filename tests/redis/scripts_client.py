@@ -6,126 +6,20 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import redis
 
 from shared import keys
 from shared.scripts import SCRIPTS, Script
+from tests.redis import items
+from tests.redis.items import FAR, HOUR_MS, STATUS, Answer, Claim, Move, New, Said, Taken, Write, event
 
-Move = Literal["stay", "wait", "leave", "yield", "end"]
-STATUS: Final[Mapping[Move, str]] = {
-    "stay": "RUNNING",
-    "wait": "WAITING",
-    "leave": "WAITING",
-    "yield": "RUNNING",
-    "end": "SUCCEEDED",
-}
-HOUR_MS: Final = 3_600_000
-FAR: Final = 9_000_000_000_000
-"""A wake time that no test reaches (epoch ms)."""
+__all__ = ["FAR", "HOUR_MS", "STATUS", "Answer", "Claim", "Move", "New", "Said", "Taken", "Verbs", "Write", "event"]
 
-
-@dataclass(frozen=True, slots=True)
-class New:
-    """A mission to accept."""
-
-    task_id: str
-    type: str = "t"
-    version: int = 1
-    lane: str = "normal:default:a"
-    target: str = ""
-    root: str = ""
-    deadline_ms: int = HOUR_MS
-    state: str = "START"
-    watcher: str = ""
-    watch_ms: int = HOUR_MS
-    envelope: str = "{}"
-
-    def args(self) -> tuple[str | int, ...]:
-        """As accept wants them."""
-        placed = (self.task_id, self.type, self.version, self.lane, self.target, self.root, self.deadline_ms)
-        return (*placed, self.state, self.watcher, self.watch_ms, self.envelope)
-
-
-class Taken(NamedTuple):
-    """A mission as claim answers it."""
-
-    task_id: str
-    fence: int
-    rev: int
-    seq: int
-    type: str
-    version: int
-    state: str
-    document: bytes
-    envelope: bytes
-    deadline: int
-    deaths: int
-    run: int
-    target: str
-    started_at: int
-    root: str
-    unread: tuple[str, ...]
-
-    def write(self, move: Move = "stay", **changes: Any) -> "Write":
-        """The commit of this lease, with all that was unread consumed."""
-        made = Write(self.task_id, self.fence, self.rev, len(self.unread), move, STATUS[move])
-        return replace(made, **changes)
-
-
-class Claim(NamedTuple):
-    """What claim answers while the lease is good."""
-
-    now: int
-    due_ms: int
-    taken: tuple[Taken, ...]
-
-    @property
-    def ids(self) -> list[str]:
-        """Of the missions taken, in order."""
-        return [one.task_id for one in self.taken]
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One item of a commit."""
-
-    task_id: str
-    fence: int
-    rev: int
-    consumed: int = 0
-    move: Move = "stay"
-    status: str = "RUNNING"
-    state: str = "NEXT"
-    document: str = ""
-    events: tuple[str, ...] = ()
-    wake_at: int | None = None
-    waiting_for: str = ""
-    rows: tuple[str, ...] = ()
-    middle: str | None = None
-
-    def args(self) -> tuple[str | int, ...]:
-        """As commit wants them."""
-        head = (self.task_id, self.fence, self.rev, self.consumed, self.move, self.status, self.state, self.document)
-        middle = f'"task_id":"{self.task_id}","status":"{self.status}"' if self.middle is None else self.middle
-        tail = "\n".join((middle, *self.rows) if self.move == "end" else self.rows)
-        wake_at = "" if self.wake_at is None else self.wake_at
-        return (*head, "\n".join(self.events), wake_at, self.waiting_for, tail)
-
-
-class Answer(NamedTuple):
-    """What commit says of one item: a word, and the seq of an `OK` or the entries of a `SIGNALLED`."""
-
-    word: str
-    seq: int = 0
-    unread: tuple[str, ...] = ()
-
-
-def event(status: str = "RUNNING", state: str = "NEXT", data: object = None) -> str:
-    """An event as a worker sends it: the script puts seq and time in front."""
-    return f'"status":"{status}","state":"{state}","data":{json.dumps(data)}}}'
+DEAD_MS: Final = 2 * HOUR_MS
+"""How long dead letters are kept."""
 
 
 @dataclass(slots=True)
@@ -155,9 +49,9 @@ class Verbs:
         """A key of the shard."""
         return keys.prefix(self.shard) + name
 
-    def accept(self, *items: New) -> list[str]:
+    def accept(self, *new: New) -> list[str]:
         """A word per item."""
-        return _words(self.run("accept", *(arg for item in items for arg in item.args()))[1:])
+        return _words(self.run("accept", *(arg for one in new for arg in one.args()))[1:])
 
     def claim(
         self,
@@ -171,6 +65,8 @@ class Verbs:
         poll_ms: int = HOUR_MS,
         pools: str = "default",
         knows: Iterable[str] = ("t@1",),
+        retention_ms: int = HOUR_MS,
+        dead_retention_ms: int = DEAD_MS,
     ) -> Claim | None:
         """None: LOST. An owner registers with its first claim, unless `register` says otherwise."""
         first = owner not in self._registered if register is None else register
@@ -178,10 +74,11 @@ class Verbs:
         urgent_slots = slots if urgent_slots is None else urgent_slots
         kinds = f",{','.join(knows)},"
         times = (lease_ms, renew_ms, poll_ms)
-        answer = self.run("claim", owner, int(first), *times, slots, urgent_slots, pools, kinds)
+        kept = (retention_ms, dead_retention_ms)
+        answer = self.run("claim", owner, int(first), *times, slots, urgent_slots, pools, kinds, *kept)
         if answer == b"LOST":
             return None
-        return Claim(answer[0], answer[1], tuple(map(_taken, answer[2])))
+        return Claim(answer[0], answer[1], tuple(map(items.taken, answer[2])))
 
     def take(self, owner: str = "w1", slots: int = 50, **options: Any) -> dict[str, Taken]:
         """Claim, and the missions by id; the lease must be good."""
@@ -189,10 +86,13 @@ class Verbs:
         assert claim is not None, f"{owner} has lost its lease"
         return {one.task_id: one for one in claim.taken}
 
-    def commit(self, owner: str, *writes: Write, retention_ms: int = HOUR_MS) -> list[Answer]:
+    def commit(
+        self, owner: str, *writes: Write, retention_ms: int = HOUR_MS, dead_retention_ms: int = DEAD_MS
+    ) -> list[Answer]:
         """An answer per item."""
-        answers = self.run("commit", owner, retention_ms, *(arg for write in writes for arg in write.args()))
-        return [_answer(answer) for answer in answers[1:]]
+        head = (retention_ms, dead_retention_ms)
+        answers = self.run("commit", owner, *head, *(arg for write in writes for arg in write.args()))
+        return [items.answer(one) for one in answers[1:]]
 
     def release(self, owner: str, *held: tuple[str, int]) -> list[str]:
         """A word per (id, fence)."""
@@ -207,20 +107,78 @@ class Verbs:
         """OK or HOLDS."""
         return str(self.run("resign", owner).decode())
 
+    def control(
+        self, task_id: str, verb: str, entry_id: str, entry: str = "", *, reason: str = "", note: str = "null"
+    ) -> Said:
+        """Any verb of control."""
+        entry = entry or items.entry(verb, by=None)
+        answer = self.run("control", task_id, verb, entry_id, entry, reason, HOUR_MS, note)
+        return Said._make(one.decode() for one in answer)
+
     def cancel(self, task_id: str, entry_id: str = "cancel", reason: str = "requested") -> tuple[str, str]:
         """The word, and the status as of now."""
         entry = f'{{"entry":"cancel","id":"{entry_id}"}}'
-        word, status = self.run("control", task_id, "cancel", entry_id, entry, reason, HOUR_MS)
-        return word.decode(), status.decode()
+        return self.control(task_id, "cancel", entry_id, entry, reason=reason)[:2]
 
     def event(self, task_id: str, entry_id: str) -> tuple[str, str]:
         """The word, and the status as of now; the entry is the id."""
-        word, status = self.run("control", task_id, "event", entry_id, entry_id, "", HOUR_MS)
-        return word.decode(), status.decode()
+        return self.control(task_id, "event", entry_id, entry_id)[:2]
 
-    def sweep(self, retention_ms: int = HOUR_MS) -> tuple[int, int]:
+    def pause(self, task_id: str, entry_id: str = "pause") -> tuple[str, str]:
+        """The word, and the status as of now."""
+        return self.control(task_id, "pause", entry_id, note=items.note("paused", by="op"))[:2]
+
+    def resume(self, task_id: str, entry_id: str = "resume") -> tuple[str, str]:
+        """The word, and the status as of now."""
+        return self.control(task_id, "resume", entry_id, note=items.note("resumed", by="op"))[:2]
+
+    def prioritize(self, task_id: str, priority: str, note: str | None = None) -> Said:
+        """Another lane."""
+        note = items.note("priority", to=priority, by="op") if note is None else note
+        return Said._make(one.decode() for one in self.run("prioritize", task_id, priority, note))
+
+    def replay(
+        self,
+        task_id: str,
+        start: str = "failed_state",
+        key: str = "same",
+        *,
+        deadline_ms: int = HOUR_MS,
+        state: str = "START",
+        envelope: str = "",
+        note: str | None = None,
+    ) -> tuple[str, int]:
+        """The word, and the run."""
+        note = items.note("replayed", by="op") if note is None else note
+        word, run = self.run("replay", task_id, start, key, deadline_ms, state, envelope, note)
+        return word.decode(), int(run)
+
+    def discard(self, task_id: str) -> str:
+        """OK, RUNNING, ENDED or GONE."""
+        return str(self.run("discard", task_id).decode())
+
+    def adopt(self, owner: str, solo: str, task_id: str, fence: int, lease_ms: int = HOUR_MS) -> str:
+        """OK or FENCED."""
+        return str(self.run("adopt", owner, solo, lease_ms, task_id, fence).decode())
+
+    def permit(self, owner: str, task_id: str, fence: int, **limits: int) -> str:
+        """OK, FENCED or BUSY; a scope's colon is written as two underscores."""
+        pairs = (part for scope, limit in limits.items() for part in (scope.replace("__", ":"), limit))
+        return _words([self.run("permit", owner, task_id, fence, *pairs)])[0]
+
+    def sweep(
+        self,
+        retention_ms: int = HOUR_MS,
+        *,
+        dead_retention_ms: int = DEAD_MS,
+        pause_limit_ms: int = HOUR_MS,
+        park_limit_ms: int = HOUR_MS,
+        knows: Iterable[str] = ("t@1",),
+        lease_ms: int = HOUR_MS,
+    ) -> tuple[int, int]:
         """How many were handled, ms until the next deadline or -1."""
-        handled, next_ms = self.run("sweep", retention_ms)
+        limits = (pause_limit_ms, park_limit_ms, f",{','.join(knows)},", lease_ms)
+        handled, next_ms = self.run("sweep", retention_ms, dead_retention_ms, *limits)
         return handled, next_ms
 
     def retire(self, again_ms: int = HOUR_MS) -> tuple[int, int]:
@@ -312,18 +270,3 @@ def _words(answers: Iterable[bytes | list[bytes]]) -> list[str]:
 
 def _decoded(raw: Any) -> dict[str, str]:
     return {name.decode(): value.decode() for name, value in raw.items()}
-
-
-def _taken(row: list[Any]) -> Taken:
-    texts = {n: row[n].decode() for n in (0, 4, 6, 12, 14)}
-    numbers = {n: int(row[n]) for n in (1, 2, 3, 5, 9, 10, 11, 13)}
-    entries = {15: tuple(one.decode() for one in row[15])}
-    return Taken._make({**dict(enumerate(row)), **texts, **numbers, **entries}.values())
-
-
-def _answer(raw: Any) -> Answer:
-    if isinstance(raw, int):
-        return Answer("OK", raw)
-    if isinstance(raw, bytes):
-        return Answer(raw.decode())
-    return Answer(raw[0].decode(), 0, tuple(one.decode() for one in raw[1:]))
