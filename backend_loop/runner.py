@@ -186,12 +186,12 @@ class Runner:
                 before, after = [Fail(f"{detail}, of {self._outside.max_output} allowed", ErrorCode.TOO_LARGE)], []
                 self._context = self._kept_context()
                 continue
-            unread = await self._store.commit(write.commit)
-            if unread is None:
+            answer = await self._store.commit(write.commit)
+            if answer.word != "signalled":
                 self._entries = ()
                 self._written_by(write)
                 return
-            self._entries = unread
+            self._entries = answer.entries
 
     def _kept_context(self) -> BaseModel:
         """The context of the last commit: what a handler has changed since is gone."""

@@ -258,7 +258,7 @@ class ShardLoop:
 
     async def _sweep(self) -> Answer:
         await self._store.up()
-        late, late_s = await self._store.sweep()
+        late, late_s = await self._store.sweep(self._kinds)
         left, left_s = await self._store.abandon()
         if late or left:
             log.info("sweep", shard=self._store.shard, missions=late, abandoned=left)

@@ -21,7 +21,7 @@ COMMITS_FOR_A_SECOND_FLIGHT: Final = 16
 REFUSED_S: Final = (0.05, 1.0)
 """First and longest pause before a refused commit is sent again."""
 
-Move = Literal["stay", "wait", "leave", "yield", "end"]
+Move = Literal["stay", "offer", "wait", "leave", "yield", "pause", "end", "bury"]
 
 
 class LostError(Exception):
@@ -48,9 +48,12 @@ class Claimed(NamedTuple):
     deadline: int
     deaths: int
     run: int
+    key_run: int
     target: str
     started_at: int
     root: str
+    lane: str
+    intent: str
     unread: tuple[bytes, ...]
 
     @property
@@ -73,6 +76,23 @@ class Commit(NamedTuple):
     """Bytes that a handler can make many: document, events, result and rows."""
 
 
+class Written(NamedTuple):
+    """What became of a commit; `signalled` and `superseded`: nothing was written.
+
+    Args:
+        word: `yielded`: it was written, and the mission has gone to its lane.
+        entries: the unread ones, of `signalled`.
+    """
+
+    word: Literal["written", "yielded", "superseded", "signalled"]
+    entries: tuple[bytes, ...] = ()
+
+
+WRITTEN: Final = Written("written")
+YIELDED: Final = Written("yielded")
+SUPERSEDED: Final = Written("superseded")
+
+
 class Store:
     """One shard, under one lease."""
 
@@ -82,6 +102,7 @@ class Store:
         self._link, self._settings, self._clock = link, settings, clock
         self._prefix = keys.prefix(shard)
         self._retention_ms = round(settings.retention_s * 1000)
+        self._dead_ms = round(settings.dead_retention_s * 1000)
         self._grace_ms = round(settings.disconnect_grace_s * 1000)
         self._commits = Flights(link, "commit", self._prefix, second_from=COMMITS_FOR_A_SECOND_FLIGHT)
 
@@ -119,6 +140,8 @@ class Store:
             max(0, urgent_slots),
             ",".join(settings.pools),
             kinds,
+            self._retention_ms,
+            self._dead_ms,
         )
         if answer == b"LOST":
             lease.lose(owner)
@@ -127,8 +150,8 @@ class Store:
         lease.renewed(owner, sent_at)
         return answer[1] / 1000, [_claimed(owner, row) for row in answer[2]]
 
-    async def commit(self, commit: Commit) -> tuple[bytes, ...] | None:
-        """Send until Redis has answered; None: written. Else nothing was, and these entries are unread.
+    async def commit(self, commit: Commit) -> Written:
+        """Send until Redis has answered; what it says of it.
 
         Raises:
             LostError: fence or rev are not the expected ones, or the mission is gone.
@@ -136,7 +159,7 @@ class Store:
         pause_s = REFUSED_S[0]
         while True:
             try:
-                answer = await self._commits.add((commit.owner, self._retention_ms), commit.item)
+                answer = await self._commits.add((commit.owner, self._retention_ms, self._dead_ms), commit.item)
                 break
             except RedisAwayError as error:
                 # perhaps written: sent again as it is, rev tells (P2); the outcome is kept meanwhile
@@ -144,10 +167,17 @@ class Store:
                     await asyncio.sleep(random.uniform(0, pause_s))  # noqa: S311  jitter; a full Redis refuses at once
                     pause_s = min(2 * pause_s, REFUSED_S[1])
                 await self._link.up()
-        if isinstance(answer, int) or answer == b"DUPLICATE":
-            return None
-        if isinstance(answer, list) and answer[0] == b"SIGNALLED":
-            return tuple(answer[1:])
+        if isinstance(answer, int):
+            return WRITTEN
+        if answer == b"DUPLICATE":
+            # whether an offer was taken is not known any more: as good as taken
+            return YIELDED if commit.item[4] == "offer" else WRITTEN
+        if answer == b"SUPERSEDED":
+            return SUPERSEDED
+        if answer[0] == b"YIELDED":
+            return YIELDED
+        if answer[0] == b"SIGNALLED":
+            return Written("signalled", tuple(answer[1:]))
         if isinstance(answer, list):
             raise ReplyError(f"commit of {commit.item[0]!r}: {answer[1].decode(errors='replace')}")
         raise LostError(answer.decode())
@@ -185,9 +215,14 @@ class Store:
                 found.append((task_id, int(fence or 0)))
         return found
 
-    async def sweep(self) -> tuple[int, float]:
-        """End or post what is past its deadline: how many, and seconds until the next one (-1: none)."""
-        done, next_ms = await self._link.run("sweep", self._prefix, self._retention_ms)
+    async def sweep(self, kinds: str) -> tuple[int, float]:
+        """End or post what is past its deadline or was parked too long: how many, seconds until the next (-1: none)."""
+        settings = self._settings
+        limits = [round(one * 1000) for one in (settings.pause_limit_s, settings.park_limit_s)]
+        lease_ms = round(settings.lease_s * 1000)
+        done, next_ms = await self._link.run(
+            "sweep", self._prefix, self._retention_ms, self._dead_ms, *limits, kinds, lease_ms
+        )
         return done, next_ms / 1000
 
     async def abandon(self) -> tuple[int, float]:
@@ -209,12 +244,17 @@ def prepare(  # noqa: PLR0913  the parts of one write
     consumed: int,
     move: Move,
     document: bytes,
+    version: int | None = None,
+    act: bool = False,
     rows: Sequence[bytes] = (),
 ) -> Commit:
-    """The write that makes a reaction durable."""
+    """The write that makes a reaction durable; the script's header says what its parts are.
+
+    `version` is the type's, where another one wrote the document; with `act`, a newer intent keeps it from entering.
+    """
     course = reaction.course
     tail = list(rows)
-    if move == "end":
+    if move in ("end", "bury"):
         tail.insert(0, _middle(claimed, reaction.course.state, course.status, reaction.end or End()))
     events, told = b"\n".join(map(_event, reaction.transitions)), b"\n".join(tail)
     wake_at = "" if course.wake_at is None else course.wake_at
@@ -232,6 +272,8 @@ def prepare(  # noqa: PLR0913  the parts of one write
             events,
             wake_at,
             course.waiting_for or "",
+            "" if version is None else version,
+            "1" if act else "",
             told,
         ),
         len(document) + len(events) + len(told),
@@ -279,9 +321,12 @@ def _claimed(owner: str, row: list[Any]) -> Claimed:
         deadline,
         deaths,
         run,
+        key_run,
         target,
         started,
         root,
+        lane,
+        intent,
         unread,
     ) = row
     return Claimed(
@@ -298,8 +343,11 @@ def _claimed(owner: str, row: list[Any]) -> Claimed:
         int(deadline),
         int(deaths),
         int(run),
+        int(key_run),
         target.decode(),
         int(started),
         root.decode(),
+        lane.decode(),
+        intent.decode(),
         tuple(unread),
     )

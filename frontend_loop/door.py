@@ -1,5 +1,6 @@
 """The door: every ingress ends here. Foreign bytes in, one atomic accept, an ack out; nothing is decided."""
 
+import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from frontend_loop.feed import WATCH_MS
+from frontend_loop.idempotency import Idempotency, Reservation, agreed
 from frontend_loop.reading import invalid, read_command, read_json, read_payload
 from shared import keys
 from shared.catalogue import Catalogue, Entry
@@ -25,7 +27,7 @@ from shared.telemetry import accept_span, incoming
 log = get(__name__)
 
 ACCEPTS_FOR_A_SECOND_FLIGHT: Final = 12
-LATER: Final = frozenset({"idempotency_key", "webhook", "text"})
+LATER: Final = frozenset({"webhook", "text"})
 """Fields of the contract that this release does not serve: refused, since ignoring them would break a promise."""
 
 OURS: Final = frozenset(Envelope.model_fields)
@@ -41,7 +43,21 @@ class Ack:
     shard: int
     traceparent: str
     body: bytes
+    replayed: bool = False
+    """Accepted by an earlier try under the same idempotency key."""
 
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Under which id a command is taken in, and where."""
+
+    task_id: str
+    shard: int
+    held: str
+    reservation: Reservation | None = None
+
+
+TENANT: Final = "default"
 
 Watch = Callable[[int, str], None]
 """Called with shard and id of a mission before it is written, so that none of its news can come too early."""
@@ -61,14 +77,21 @@ class Door:
         """Ready at once."""
         self._fleet, self._catalogue, self._settings, self._front = fleet, catalogue, settings, front
         self._flights = [
-            Flights(link, "accept", keys.prefix(shard), second_from=ACCEPTS_FOR_A_SECOND_FLIGHT)
+            Flights(link, "accept", keys.prefix(shard), second_from=ACCEPTS_FOR_A_SECOND_FLIGHT, stamped=True)
             for shard in range(fleet.shards)
         ]
         self._link = link
         self._retention = round(settings.retention_s)
+        self._idempotency = Idempotency(link, fleet.shards, settings.retention_s)
 
     async def accept(
-        self, raw: bytes, source: Source, *, traceparent: str | None = None, watch: Watch | None = None
+        self,
+        raw: bytes,
+        source: Source,
+        *,
+        traceparent: str | None = None,
+        watch: Watch | None = None,
+        key: str | None = None,
     ) -> Ack:
         """Take a command in; returns once Redis has it.
 
@@ -77,15 +100,23 @@ class Door:
             source: the transport.
             traceparent: the client's W3C trace context.
             watch: register this foreground as a watcher in the same step, and call this before.
+            key: the idempotency key, where it did not come in the command.
 
         Raises:
             Problem: what is wrong, or 503; in both cases nothing false was promised.
             RedisAwayError: nothing was taken.
         """
-        return await self.take(read_json(raw, self._settings.max_depth), source, traceparent=traceparent, watch=watch)
+        value = read_json(raw, self._settings.max_depth)
+        return await self.take(value, source, traceparent=traceparent, watch=watch, key=key)
 
     async def take(
-        self, value: Any, source: Source, *, traceparent: str | None = None, watch: Watch | None = None
+        self,
+        value: Any,
+        source: Source,
+        *,
+        traceparent: str | None = None,
+        watch: Watch | None = None,
+        key: str | None = None,
     ) -> Ack:
         """As `accept`, for a command that is parsed already."""
         command = read_command(value)
@@ -95,19 +126,22 @@ class Door:
         if command.on_disconnect == "cancel" and watch is None:
             detail = "cancel goes by the socket that the command came by, and there is none: send it by /v1/ws"
             raise invalid([{"pointer": "/on_disconnect", "detail": detail}])
-        entry = await self._entry(command)
-        read_payload(entry.validator, command.payload)
-        target = _target(command, entry)
-        tenant = "default"
-        held = f"{tenant}:{target}" if target is not None else ""
-        shards = self._fleet.shards
-        shard = shard_of(held, shards) if held else (random.randrange(shards) if shards > 1 else 0)  # noqa: S311  balance
-        now = now_ms()
-        task_id = self._fleet.ids.new(shard, now)
-        row = entry.row
+        key = agreed(key, command.idempotency_key)
+        try:
+            entry = await self._entry(command)
+            read_payload(entry.validator, command.payload)
+            target = _target(command, entry)
+        except Problem:
+            # what was taken in stays so, whatever its type has become since
+            if key is None or (repeat := await self._repeat(key, value, command, watch)) is None:
+                raise
+            return repeat
+        place = await self._place(key, value, target)
+        task_id, shard, held = place.task_id, place.shard, place.held
+        row, now = entry.row, now_ms()
         priority = str(command.priority or row.priority)  # plain: an enum costs the serializer a look-up
         deadline_ms = round((command.deadline_s or row.deadline_s or self._settings.deadline_s) * 1000)
-        lane = f"{priority}:{row.pool}:{tenant}"
+        lane = f"{priority}:{row.pool}:{TENANT}"
         if watch is not None:
             watch(shard, task_id)
             if command.on_disconnect == "cancel":
@@ -119,16 +153,16 @@ class Door:
                 command,
                 task_id=task_id,
                 version=row.version,
-                target=target,
+                target=held.partition(":")[2] or None,
                 priority=priority,
-                tenant=tenant,
+                tenant=TENANT,
                 source=source,
                 now=now,
                 deadline_ms=deadline_ms,
                 traceparent=trace.child_header(),
             )
-            accepted_ms = await self._write(
-                shard,
+            accepted_ms, known = await self._write(
+                place,
                 (
                     task_id,
                     row.type,
@@ -140,16 +174,58 @@ class Door:
                     row.initial,
                     self._front if watch is not None else "",
                     WATCH_MS,
+                    "",
                     envelope,
                 ),
             )
-        log.often("accept", correlation_id=task_id, type=row.type, lane=lane, source=source)
-        return Ack(task_id, row.type, shard, trace.child_header(), self._ack(task_id, row.type, accepted_ms))
+        log.often("accept", correlation_id=task_id, type=row.type, lane=lane, source=source, known=known)
+        return Ack(task_id, row.type, shard, trace.child_header(), self._ack(task_id, row.type, accepted_ms), known)
 
-    async def _write(self, shard: int, item: tuple[str | bytes | int, ...]) -> int:
-        flights = self._flights[shard]
+    async def _place(self, key: str | None, value: Any, target: str | None) -> _Place:
+        """A new id, or the one that an earlier try with this key came to."""
+        shards = self._fleet.shards
+        held = f"{TENANT}:{target}" if target is not None else ""
+        shard = shard_of(held, shards) if held else (random.randrange(shards) if shards > 1 else 0)  # noqa: S311  balance
+        task_id = self._fleet.ids.new(shard, now_ms())
+        if key is None:
+            return _Place(task_id, shard, held)
+        return self._reserved(await self._idempotency.reserve(TENANT, key, value, task_id, held))
+
+    def _reserved(self, reservation: Reservation) -> _Place:
+        mission = self._fleet.ids.read(reservation.task_id)
+        assert mission is not None, "a reserved id is one of this fleet's"  # noqa: S101  its key lies beside it
+        return _Place(mission.text, mission.shard, reservation.held, reservation)
+
+    async def _repeat(self, key: str, value: Any, command: Command, watch: Watch | None) -> Ack | None:
+        """The ack of an earlier try, if there was one that was taken in."""
+        reservation = await self._idempotency.known(TENANT, key, value)
+        if reservation is None:
+            return None
+        place = self._reserved(reservation)
+        created_ms = await self._created(place)
+        if created_ms is None:
+            return None
+        if watch is not None:
+            watch(place.shard, place.task_id)
+        ack = self._ack(place.task_id, command.type, created_ms)
+        return Ack(place.task_id, command.type, place.shard, "", ack, replayed=True)
+
+    async def _created(self, place: _Place) -> int | None:
+        """When a mission was accepted, retired or not; None: it never was."""
+        record, used = keys.mission(place.shard, place.task_id), keys.used(place.shard, place.task_id)
         try:
-            answer = await flights.add((), item)
+            created, retired = await asyncio.gather(
+                self._link.call("HGET", record, "created_at"), self._link.call("GET", used)
+            )
+        except RedisAwayError as error:
+            raise unavailable(f"whether this was taken could not be read: {error}") from error
+        found = created or retired
+        return None if found is None else int(found)
+
+    async def _write(self, place: _Place, item: tuple[str | bytes | int, ...]) -> tuple[int, bool]:
+        """When it was taken in, epoch ms, and whether an earlier try had done so."""
+        try:
+            now, answer = await self._flights[place.shard].add((), item)
         except RedisUnknownError as error:
             raise unavailable("Redis did not confirm in time: the command may have been taken, or not") from error
         except RedisAwayError as error:
@@ -160,9 +236,13 @@ class Door:
         if isinstance(answer, list):
             log.error("accept failed", error=answer[1].decode(errors="replace"))
             raise unavailable("nothing was taken: a key in Redis is damaged; the log says which")
-        if answer != b"OK":
+        if answer == b"OK":
+            return now, False
+        if place.reservation is None:
             raise AssertionError(f"accept answered {answer!r} to a fresh id")
-        return flights.now_ms
+        if answer != b"DUPLICATE":  # TOO_OLD
+            raise unavailable("nothing was taken: its key lapsed while it was under way")
+        return await self._created(place) or now, True
 
     async def _entry(self, command: Command) -> Entry:
         entry = self._catalogue.find(command.type, command.payload_version)

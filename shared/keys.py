@@ -18,14 +18,22 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``deadlines``                         zset    missions by deadline, epoch ms
 ``attended``                          zset    missions to be cancelled once unwatched, by when the last watcher lapses
 ``retire``                            zset    ended missions by the time to remove them, epoch ms
+``dead_letters``                      zset    those among them that failed for good, by when, epoch ms
+``paused``                            zset    paused missions by when, epoch ms
+``intents:<tenant:target:aspect>``    zset    who wants something of this aspect, by age; the newest that acted stays
+``permits:<scope>``                   hash    missions that hold a permit, and under which fence
+``permit_queue:<scope>``              zset    missions that wait for one, by order number
 ``target:<tenant>:<target>``          string  the mission that holds this target
 ``waiters:<tenant>:<target>``         zset    missions that wait for it, by priority, then order number
 ``parked:<type@version>``             zset    missions of a type that no passing worker knew, by first parking
 ``parked_types``                      set     the types that have such missions
+``parked_known``                      hash    when a worker that knows such a type last claimed, epoch ms
 ``owners``                            zset    leases: owner id by lease end, epoch ms
 ``looks``                             hash    first looks at lapsed owners: lease end and time of the look
 ``held:<owner>``                      set     missions this owner leases
 ``signals:<owner>``                   set     those among them with unread entries
+``idem:<tenant>:<key>``               hash    an idempotency key: its command's hash, id and target; a day or more
+``used:<id>``                         string  when a retired mission with such an id was created; as long as it may come
 ``tick``                              string  when claim or renew last ran, epoch ms
 ``order`` ``fence``                   string  counters: order numbers; fencing tokens
 ``counts``                            hash    missions by ``type|status|state``
@@ -65,6 +73,11 @@ def log(shard: int, task_id: str) -> str:
 def result(shard: int, task_id: str) -> str:
     """The result document, for clients that read Redis too."""
     return f"{prefix(shard)}result:{task_id}"
+
+
+def used(shard: int, task_id: str) -> str:
+    """When a mission was created whose id was reserved or derived, and which has been retired."""
+    return f"{prefix(shard)}used:{task_id}"
 
 
 def inbox(shard: int, task_id: str) -> str:

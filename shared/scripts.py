@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-TAKES_IN: Final = frozenset({"accept", "announce", "attend"})
+TAKES_IN: Final = frozenset({"accept", "announce", "attend", "reserve"})
 """Verbs that take in new data; all others may write while Redis is full, or nothing would ever drain (P4)."""
 
 VERBS: Final = (
@@ -19,13 +19,21 @@ VERBS: Final = (
     "claim",
     "commit",
     "control",
+    "discard",
+    "prioritize",
     "release",
     "renew",
+    "replay",
+    "reserve",
     "resign",
     "retire",
     "sweep",
     "watch",
 )
+
+
+ENDS: Final = frozenset({"abandon", "claim", "control", "prioritize", "replay", "sweep"})
+"""Verbs that also need what is done to a mission behind its lease holder's back: ``ends.lua``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +47,9 @@ class Script:
 
 def _load(verb: str) -> Script:
     folder = files("shared") / "lua"
+    names = ("places", "ends", verb) if verb in ENDS else ("places", verb)
     flags = "" if verb in TAKES_IN else " flags=allow-oom"
-    text = f"#!lua{flags}\n" + (folder / "places.lua").read_text() + (folder / f"{verb}.lua").read_text()
+    text = f"#!lua{flags}\n" + "".join((folder / f"{name}.lua").read_text() for name in names)
     return Script(verb, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 

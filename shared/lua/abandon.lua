@@ -17,7 +17,7 @@ local function item(id)
     end
     handled = handled + 1
     if m.place ~= 'leased' and (m.rev or '0') == '0' then cancel(id, m, 'disconnected', tonumber(ARGV[2]))
-    else post(id, m, 'cancel', '{"entry":"cancel","reason":"disconnected"}', true) end
+    else post(id, m, 'cancel', '{"entry":"cancel","reason":"disconnected"}', true, true) end
   end
   call('ZREM', P .. 'attended', id)
 end

@@ -1,6 +1,7 @@
 -- Takes new missions in; with the 202 that follows, the promise that nothing accepted is lost begins here.
 -- KEYS      1 the shard's prefix
--- ARGV      per item 11: id type version lane target root deadline_ms(from now) state watcher watch_ms envelope
+-- ARGV      per item 12: id type version lane target root deadline_ms(from now) state watcher watch_ms
+--           latest("tenant:target:aspect" where newer replaces older, or '') envelope
 -- Answers   epoch ms, then per item OK or DUPLICATE (the id is known: nothing changes) or {ERROR, why}
 -- Invariant an accepted mission stands in its lane and holds its target (if it has one), or is among the target's waiters;
 --           it has a deadline. Not allow-oom: a full Redis takes in nothing new.
@@ -8,7 +9,7 @@
 local answers, lanes, deadlines = {now}, {}, {}
 
 local function item(i)
-  local id, type, version, lane, target, root, deadline, state, watcher, watch = unpack(ARGV, i, i + 9)
+  local id, type, version, lane, target, root, deadline, state, watcher, watch, latest = unpack(ARGV, i, i + 10)
   if call('EXISTS', record(id)) == 1 then return 'DUPLICATE' end
   if not RANK[string.match(lane, '^(%l+):[^:]+:.+$')] then error('no lane: ' .. lane) end
   local ends, watched = now + deadline, now + watch
@@ -20,19 +21,24 @@ local function item(i)
     adds[#adds + 1] = order
     adds[#adds + 1] = id
   end
-  local fields = {'envelope', ARGV[i + 10], 'type', type, 'version', version, 'status', 'PENDING', 'state', state,
+  local fields = {'envelope', ARGV[i + 11], 'type', type, 'version', version, 'status', 'PENDING', 'state', state,
     'place', place, 'lane', lane, 'order', order, 'created_at', now, 'ready_at', now, 'deadline', ends}
   if target ~= '' then fields[#fields + 1] = 'target'; fields[#fields + 1] = target end
   if root ~= '' then fields[#fields + 1] = 'root'; fields[#fields + 1] = root end
   if watcher ~= '' then fields[#fields + 1] = 'watchers'; fields[#fields + 1] = watcher .. ' ' .. watched end
   call('HSET', record(id), unpack(fields))
+  if latest ~= '' then
+    local intent = now * 4096 + order % 4096
+    call('ZADD', P .. 'intents:' .. latest, intent, id)
+    call('HSET', record(id), 'latest', latest, 'intent', intent)
+  end
   deadlines[#deadlines + 1] = ends
   deadlines[#deadlines + 1] = id
   count(type, 'PENDING', state, 1)
   return 'OK'
 end
 
-for i = 1, #ARGV, 11 do
+for i = 1, #ARGV, 12 do
   local ok, answer = attempt(item, i)
   answers[#answers + 1] = ok and answer or {'ERROR', answer}
 end

@@ -2,8 +2,9 @@
 -- KEYS      1 the shard's prefix
 -- ARGV      1 owner  2 register: 1 for the owner's first claim  3 lease_ms  4 renew_ms  5 poll_ms  6 free slots
 --           7 free slots for urgent  8 pools, by comma  9 types known, as ",type@version,…,"
+--           10 retention_ms  11 dead_retention_ms
 -- Answers   LOST, or {epoch ms, ms until something is due, {id fence rev seq type version state document envelope
---           deadline deaths run target started_at root {unread entries}}*}
+--           deadline deaths run key_run target started_at root lane intent {unread entries}}*}
 -- Invariant what is answered is leased by this owner under a raised fence (P2); nothing that is not due, not ready or
 --           alive is moved (P6, P7, P9, P13). At most 50 missions, and never more than the free slots.
 -- Guarded by tests/redis/mutants.txt: test_claim.py test_takeover.py test_parking.py test_lanes.py
@@ -31,9 +32,17 @@ end
 for _, id in ipairs(call('ZRANGE', P .. 'timers', '-inf', now, 'BYSCORE', 'LIMIT', 0, BATCH)) do attempt(wake, id) end
 
 -- Lapsed owners, seen so at two looks two renewals apart: their missions go back to their lanes, deaths counted (P7, P8)
+-- An owner "solo-…" carried nothing else: after three of them it is the mission that kills.
+local SOLO_DEATHS = 3
 local function reclaim(id, other)
-  local m = call('HMGET', record(id), 'place', 'owner', 'lane', 'order', 'type', 'status', 'state', 'rev', 'seq', 'watchers')
+  local m = call('HMGET', record(id), 'place', 'owner', 'lane', 'order', 'type', 'status', 'state', 'rev', 'seq',
+    'watchers', 'permits')
   if m[1] ~= 'leased' or m[2] ~= other then return end
+  if string.sub(other, 1, 5) == 'solo-' and call('HINCRBY', record(id), 'solo_deaths', 1) >= SOLO_DEATHS then
+    return fail(id, read(id), 'worker_lost', 'three workers that ran nothing else were lost with it',
+      tonumber(ARGV[10]), tonumber(ARGV[11]))
+  end
+  if m[11] then drop_permits(id, m[11]) end
   local seq, status = (m[9] or 0) + 1, status_in_lane(m[6], m[8])
   local deaths = call('HINCRBY', record(id), 'deaths', 1)
   call('HSET', record(id), 'place', 'lane', 'status', status, 'seq', seq)
@@ -73,7 +82,7 @@ end
 local taken, looked, fence, held, turn = {}, 0, nil, {}, now
 local function knows(kind) return string.find(ARGV[9], ',' .. kind .. ',', 1, true) end
 local FIELDS = {'place', 'type', 'version', 'rev', 'seq', 'status', 'state', 'document', 'envelope', 'deadline', 'deaths',
-  'run', 'target', 'unread', 'started_at', 'watchers', 'root', 'parked_at'}
+  'run', 'target', 'unread', 'started_at', 'watchers', 'root', 'parked_at', 'key_run', 'lane', 'intent'}
 local function lease(id, m)
   local unread = (m[14] or '0') ~= '0' and call('LRANGE', P .. 'inbox:' .. id, 0, -1) or {}
   fence = fence or call('INCR', P .. 'fence')
@@ -95,11 +104,12 @@ local function lease(id, m)
   held[#held + 1] = id
   if #unread > 0 then call('SADD', P .. 'signals:' .. owner, id) end
   taken[#taken + 1] = {id, fence, m[4] or '0', seq, m[2], m[3], m[7], m[8] or '', m[9], m[10], m[11] or '0', m[12] or '1',
-    m[13] or '', started, m[17] or '', unread}
+    m[19] or m[12] or '1', m[13] or '', started, m[17] or '', m[20], m[21] or '', unread}
 end
 local function park(id, m, kind)
   local since = m[18] or now
   free(id, m[13])
+  if m[13] then lower(id, m[20], call('HGET', record(id), 'base')) end
   call('HSET', record(id), 'place', 'parked', 'parked_at', since)
   call('ZADD', P .. 'parked:' .. kind, since, id)
   call('SADD', P .. 'parked_types', kind)
@@ -145,22 +155,26 @@ local function parked(id)
   end
 end
 local function unpark(kind, most)
-  while #taken < most and looked < LOOKED_AT do
-    local id = call('ZRANGE', P .. 'parked:' .. kind, 0, 0)[1]
-    if not id then
-      call('SREM', P .. 'parked_types', kind)
-      return
-    end
+  for _, id in ipairs(call('ZRANGE', P .. 'parked:' .. kind, 0, BATCH - 1)) do
+    if #taken >= most or looked >= LOOKED_AT then return end
     local ok, lane = attempt(call, 'HGET', record(id), 'lane')
     local pool = ok and string.match(lane or '', '^[^:]*:([^:]*)')
-    if pool and not string.find(',' .. ARGV[8] .. ',', ',' .. pool .. ',', 1, true) then return end
-    call('ZREM', P .. 'parked:' .. kind, id)
-    attempt(parked, id)
-    looked = looked + 1
+    if not pool or string.find(',' .. ARGV[8] .. ',', ',' .. pool .. ',', 1, true) then
+      call('ZREM', P .. 'parked:' .. kind, id)
+      attempt(parked, id)
+      looked = looked + 1
+    end
+  end
+  if call('EXISTS', P .. 'parked:' .. kind) == 0 then
+    call('SREM', P .. 'parked_types', kind)
+    call('HDEL', P .. 'parked_known', kind)
   end
 end
+for _, kind in ipairs(call('SMEMBERS', P .. 'parked_types')) do
+  if knows(kind) then call('HSET', P .. 'parked_known', kind, now) end
+end
 -- Every lane has a share (P9): an eighth is kept from urgent, a quarter of the rest from normal, and what is kept and not
--- used goes back. Where slots come free one at a time, the odd one falls to one side as the multiples of an irrational
+-- used goes back; where somebody has waited too long, half is kept. Where slots come free one at a time, the odd one falls to one side as the multiples of an irrational
 -- number fall within 0 and 1: evenly over any run of fences, without any state.
 local slots, urgent_slots = math.min(BATCH, tonumber(ARGV[6])), math.min(BATCH, tonumber(ARGV[7]))
 local fences = tonumber(call('GET', P .. 'fence') or 0)
@@ -169,13 +183,19 @@ if urgent_slots > 0 then
   local pools = {}
   for pool in string.gmatch(ARGV[8], '[^,]+') do pools[#pools + 1] = pool end
   for _ = 1, math.floor(odd(0.4142135623730951) * #pools) do table.insert(pools, table.remove(pools, 1)) end
-  local kept = math.floor(slots / 8 + odd(0.7320508075688772))
-  for _, pool in ipairs(pools) do take('urgent', pool, slots - kept) end
+  local function part(usual, priority, pool, than)
+    if call('EXISTS', P .. 'ring:' .. than .. ':' .. pool) == 0 then return usual end
+    return (aged(priority, pool) or priority == 'normal' and aged('bulk', pool)) and 2 or usual
+  end
+  for _, pool in ipairs(pools) do
+    take('urgent', pool, slots - math.floor(slots / part(8, 'normal', pool, 'urgent') + odd(0.7320508075688772)))
+  end
   for _, kind in ipairs(call('SMEMBERS', P .. 'parked_types')) do
     if knows(kind) then unpark(kind, slots) end
   end
   for _, pool in ipairs(pools) do
-    take('normal', pool, slots - math.floor((slots - #taken) / 4 + odd(0.6180339887498949)))
+    take('normal', pool,
+      slots - math.floor((slots - #taken) / part(4, 'bulk', pool, 'normal') + odd(0.6180339887498949)))
     take('bulk', pool, slots)
     take('normal', pool, slots)
   end

@@ -1,22 +1,44 @@
 -- The one write of a lease holder: state, document, events, outbox, result and the next place, together or not at all.
 -- KEYS      1 the shard's prefix
--- ARGV      1 owner  2 retention_ms, then per item 12: id fence rev consumed move status state document('' = as it was)
---           events(one JSON tail a line: "status":…}) wake_at(epoch ms or '') waiting_for tail
---           move: stay (go on) · wait (hold kept) · leave (wait, hold given up) · yield (to its lane) · end
---           tail: outbox rows, one JSON a line; for `end` the result's middle, then rows, each on a line of its own
--- Answers   epoch ms, then per item the new seq, or FENCED · DUPLICATE · GONE · {SIGNALLED, unread entries} ·
---           {ERROR, why}
--- Invariant written only if leased by this owner under this fence and rev, with no entry unread (P2, P3); a refused or
---           failed item changes nothing and never fails its neighbours (P4).
+-- ARGV      1 owner  2 retention_ms  3 dead_retention_ms, then per item 14: id fence rev consumed move status state
+--           document('' = as it was) events(one JSON tail a line: "status":…}) wake_at(epoch ms or '') waiting_for
+--           version('' = as it was) act(1: enters, perhaps anew, a state that acts) tail
+--           move: stay (go on) · offer (go on, unless others should) · wait (hold kept) · leave (wait, hold given up) ·
+--                 yield (to its lane) · pause · end · bury (end as a dead letter; waiting_for: the state it failed in)
+--           tail: outbox rows, one JSON a line; for an end the result's middle, then rows, each on a line of its own
+-- Answers   epoch ms, then per item the new seq, or {YIELDED, seq} · FENCED · DUPLICATE · GONE · SUPERSEDED ·
+--           {SIGNALLED, unread entries} · {ERROR, why}
+-- Invariant written only if leased by this owner under this fence and rev, with no entry unread (P2, P3), and an act only
+--           if no newer intent exists (P11); a refused or failed item changes nothing and never fails its neighbours (P4).
 -- Guarded by tests/redis/mutants.txt: test_commit.py
-local owner, retention = ARGV[1], tonumber(ARGV[2])
+local owner, retention, dead_retention = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local answers, left, retired = {now}, {}, {}
-local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'status', 'state', 'watchers', 'deaths'}
-local LEAVING = {'target', 'lane', 'order', 'created_at', 'started_at'} -- what is asked of those that do not stay
+local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'status', 'state', 'watchers', 'deaths', 'permits'}
+-- what is asked of those that do not stay
+local LEAVING = {'target', 'lane', 'order', 'created_at', 'started_at', 'base', 'latest', 'intent', 'acted'}
 local written_at = at()
 
+-- A bulk mission gives its slot back if urgent or aged work waits in its pool (P9)
+local function wanted(lane)
+  local pool = string.match(lane, '^[^:]*:([^:]*):')
+  return call('EXISTS', P .. 'ring:urgent:' .. pool) == 1 or aged('normal', pool) or aged('bulk', pool)
+end
+
+local function ended(id, l, dead, failed_in)
+  call('DEL', P .. 'inbox_ids:' .. id)
+  call('ZREM', P .. 'deadlines', id)
+  if dead then
+    call('ZADD', P .. 'dead_letters', now, id)
+    call('HSET', record(id), 'failed_in', failed_in)
+  end
+  retired[#retired + 1] = now + (dead and dead_retention or retention)
+  retired[#retired + 1] = id
+  if l[7] then forget_intent(id, l[7], l[8], l[9]) end
+end
+
 local function apply(i, id, m)
-  local _, _, rev, consumed, move, status, state, document, events, wake_at, waiting_for, tail = unpack(ARGV, i, i + 11)
+  local _, _, rev, consumed, move, status, state, document, events, wake_at, waiting_for, version, act, tail =
+    unpack(ARGV, i, i + 13)
   local seq, watched, lines, logged, rows = tonumber(m[5] or 0), (m[10] or '') ~= '', {}, {}, {}
   for line in string.gmatch(events, '[^\n]+') do
     seq = seq + 1
@@ -24,17 +46,24 @@ local function apply(i, id, m)
     if watched then lines[#lines + 1] = '\nE' .. logged[#logged] end
   end
   for line in string.gmatch(tail, '[^\n]+') do rows[#rows + 1] = line end
+  local asked = move
+  if move == 'offer' then move = wanted(call('HGET', record(id), 'lane')) and 'yield' or 'stay' end
+  local was = move == 'pause' and status == 'COMPENSATING' and status
   if move == 'yield' and status == 'RUNNING' then status = 'WAITING' end -- for a worker: nobody leases it now
+  if move == 'pause' then status = 'PAUSED' end
+  local ends = move == 'end' or move == 'bury'
   -- all that can break comes before the first write, and the first write is the one that can
   local l = move == 'stay' and {} or call('HMGET', record(id), unpack(LEAVING))
-  local doc = move == 'end' and result(seq, table.remove(rows, 1), l[4], l[5], retention)
+  local doc = ends and result(seq, table.remove(rows, 1), l[4], l[5], retention)
   if wake_at ~= '' and not tonumber(wake_at) then error('wake_at is no time: ' .. wake_at) end
   if #rows > 0 then call('LLEN', P .. 'outbox:' .. id) end
   if #logged > 0 then call('RPUSH', P .. 'log:' .. id, unpack(logged)) end
   local fields = {'rev', rev + 1, 'seq', seq, 'status', status, 'state', state}
   local function set(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
   if document ~= '' then set('document', document) end
-  if (m[11] or '0') ~= '0' then set('deaths', '0') end
+  if version ~= '' then set('version', version) end
+  if act ~= '' then set('acted', '1') end
+  if (m[11] or '0') ~= '0' then set('deaths', '0'); set('solo_deaths', '0') end
   if consumed ~= '0' then
     set('unread', '0')
     call('DEL', P .. 'inbox:' .. id)
@@ -44,18 +73,22 @@ local function apply(i, id, m)
     count(m[7], m[8], m[9], -1)
     count(m[7], status, state, 1)
   end
-  if move == 'end' then
+  if ends then
     set('place', 'ended')
     call('SET', P .. 'result:' .. id, doc, 'PX', retention)
-    call('DEL', P .. 'inbox_ids:' .. id)
-    call('ZREM', P .. 'deadlines', id)
-    retired[#retired + 1] = now + retention
-    retired[#retired + 1] = id
+    ended(id, l, move == 'bury', waiting_for)
     if watched then lines[#lines + 1] = '\nR' .. doc end
   elseif move == 'yield' then
     set('place', 'lane')
     set('ready_at', now)
     to_lane(id, l[2], l[3])
+  elseif move == 'pause' then
+    set('place', 'paused')
+    set('paused_at', now)
+    if was then set('was', was) end
+    set('waiting_for', waiting_for)
+    set('wake_at', wake_at)
+    call('ZADD', P .. 'paused', now, id)
   elseif move ~= 'stay' then
     set('place', 'waiting')
     set('waiting_for', waiting_for)
@@ -67,10 +100,19 @@ local function apply(i, id, m)
     call('ZADD', P .. 'outboxes', 'NX', now, id)
   end
   call('HSET', record(id), unpack(fields))
+  if m[12] then drop_permits(id, m[12]) end
   if move ~= 'stay' then left[#left + 1] = id end
-  if move == 'end' or move == 'leave' then free(id, l[1]) end
+  if ends or move == 'leave' or move == 'pause' then
+    free(id, l[1])
+    if not ends then lower(id, l[2], l[6]) end
+  end
   if #lines > 0 then tell(id, m[10], table.concat(lines)) end
-  return seq
+  return asked == 'offer' and move == 'yield' and {'YIELDED', seq} or seq
+end
+
+local function superseded(id)
+  local l = call('HMGET', record(id), 'latest', 'intent')
+  return l[1] and call('ZCOUNT', P .. 'intents:' .. l[1], '(' .. l[2], '+inf') > 0
 end
 
 local function item(i)
@@ -84,10 +126,11 @@ local function item(i)
     table.insert(unread, 1, 'SIGNALLED')
     return unread
   end
+  if ARGV[i + 12] ~= '' and superseded(id) then return 'SUPERSEDED' end
   return apply(i, id, m)
 end
 
-for i = 3, #ARGV, 12 do
+for i = 4, #ARGV, 14 do
   local ok, answer = attempt(item, i)
   answers[#answers + 1] = ok and answer or {'ERROR', answer}
 end

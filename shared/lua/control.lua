@@ -1,19 +1,63 @@
--- What clients and operators want of a mission: an end if it never began, else an entry for its lease holder (P3).
+-- What clients and operators want of a mission: an end if it never began, a pause where nobody is at work on it, else an
+-- entry for its lease holder (P3, P23).
 -- KEYS      1 the shard's prefix
--- ARGV      1 id  2 verb: cancel | event  3 entry id  4 entry, JSON  5 reason of a cancel  6 retention_ms
--- Answers   {OK | DUPLICATE | FULL | ENDED | GONE, status as of now}
+-- ARGV      1 id  2 verb: cancel | pause | resume | event | skip | complete  3 entry id  4 entry, JSON that begins with
+--           {"entry":"VERB"  5 reason of a cancel  6 retention_ms  7 data of the event of a pause or resume, JSON
+-- Answers   {OK | DUPLICATE | FULL | ENDED | GONE, status as of now, place as of now}
 -- Invariant control ends a mission itself only if it never committed and is not leased (P23); what waits is moved
---           towards its lane in the same step, so no entry is slept through.
+--           towards its lane in the same step, so no entry is slept through; a pause with unread entries is an entry.
 -- Guarded by tests/redis/mutants.txt: test_control.py
 local id, verb = ARGV[1], ARGV[2]
 local m = read(id)
-if not m then return {'GONE', ''} end
-if m.place == 'ended' then return {'ENDED', m.status} end
+if not m then return {'GONE', '', ''} end
+if m.place == 'ended' then return {'ENDED', m.status, m.place} end
+local unread = (m.unread or '0') ~= '0'
+
+local function pause()
+  if m.status == 'COMPENSATING' then call('HSET', record(id), 'was', m.status) end
+  log_event(id, m, 'PAUSED', ARGV[7])
+  if m.place ~= 'waiting' then call('HSET', record(id), 'waiting_for', '', 'wake_at', '') end
+  leave(id, m)
+  status_to(id, m, 'PAUSED')
+  call('HSET', record(id), 'place', 'paused', 'paused_at', now)
+  call('ZADD', P .. 'paused', now, id)
+  free(id, m.target)
+  lower(id, m.lane, m.base)
+  m.place = 'paused'
+end
+
+local function resume()
+  local wake = tonumber(m.wake_at or '')
+  if unread or (m.waiting_for or '') == '' or wake and wake <= now then
+    stir(id, m)
+  else
+    local status = m.was or 'WAITING'
+    leave(id, m)
+    call('ZADD', P .. 'deadlines', 'XX', m.deadline, id)
+    status_to(id, m, status)
+    call('HSET', record(id), 'place', 'waiting')
+    if wake then call('ZADD', P .. 'timers', wake, id) end
+    m.place = 'waiting'
+  end
+  log_event(id, m, m.status, ARGV[7])
+end
+
+local function pause_unread()
+  for _, entry in ipairs(unread and call('LRANGE', P .. 'inbox:' .. id, 0, -1) or {}) do
+    if string.find(entry, '{"entry":"pause"', 1, true) == 1 then return true end
+  end
+  return false
+end
+
+local answer = 'OK'
 if verb == 'cancel' and m.place ~= 'leased' and (m.rev or '0') == '0' then
   cancel(id, m, ARGV[5], tonumber(ARGV[6]))
-  settle()
-  return {'OK', 'CANCELLED'}
-end
-local answer = post(id, m, ARGV[3], ARGV[4], verb == 'cancel')
+  m.status, m.place = 'CANCELLED', 'ended'
+elseif verb == 'pause' and m.place ~= 'leased' and not unread then
+  if m.place ~= 'paused' then pause() end
+elseif verb == 'pause' and m.place == 'paused' then answer = 'OK'
+elseif verb == 'resume' and m.place == 'paused' then resume()
+elseif verb == 'resume' and not pause_unread() then answer = 'OK'
+else answer = post(id, m, ARGV[3], ARGV[4], verb == 'cancel', verb == 'cancel') end
 settle()
-return {answer, m.status}
+return {answer, m.status, m.place}

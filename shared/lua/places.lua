@@ -8,15 +8,19 @@
 --           test_takeover.py test_lease.py test_sweep.py test_parking.py test_retire.py test_times.py
 --
 -- Record, hash mission:<id>; what is absent is 0 or empty:
---   envelope type version root(of a child) created_at lane order target deadline    written once by accept
---   place owner fence status ready_at wake_at parked_at watchers deaths started_at  the places
---   state rev seq document waiting_for run                                          the lease holder's, by commit only
+--   envelope type version root(of a child) created_at lane order target deadline    written by accept
+--   latest(target and aspect) intent(its order)                                     likewise, where newer replaces older
+--   place owner fence status ready_at wake_at parked_at paused_at watchers started_at  the places
+--   base(own priority, while a higher one is inherited) was(COMPENSATING, while paused)
+--   deaths solo_deaths permits(scopes, by space)
+--   state rev seq document waiting_for run key_run acted failed_in                  the lease holder's, by commit only
 --   unread                                                                          entries in the inbox
 -- Times are epoch milliseconds of Redis' own TIME, 13 digits: `..` writes 14 digits exactly.
 local P, call = KEYS[1], redis.call
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local RANK = {urgent = 0, normal = 1, bulk = 2}
+local AGED = 30000 -- ms: a waiter of a lower lane is as good as one of the next higher lane that came so much later
 local counts, woken = {}, {}
 
 -- A batch writes the same few seconds again and again, so the text of each is kept
@@ -59,18 +63,43 @@ local function to_lane(id, lane, order)
   woken[pool] = true
 end
 
+-- The holder of a target takes over a higher priority behind it, in its own pool, until it gives the hold up (P10).
+local function raise(holder, priority)
+  local h = call('HMGET', record(holder), 'place', 'lane', 'order', 'base')
+  if not h[1] then return end
+  local own, rest = string.match(h[2], '^(%l+)(:.*)$')
+  if RANK[priority] >= RANK[own] then return end
+  call('HSET', record(holder), 'lane', priority .. rest, 'base', h[4] or own)
+  if h[1] == 'lane' then
+    call('ZREM', P .. 'lane:' .. h[2], holder)
+    to_lane(holder, priority .. rest, h[3])
+  end
+end
+
+-- Waiters are ranked by when they came, a lower lane counting as later: a stream of urgent ones starves nobody.
+local function place_in_line(came, priority, order) return (came + AGED * RANK[priority]) * 4096 + order % 4096 end
+
 -- Takes the target if it is free or mine, and goes to the lane; else joins its waiters. The caller writes the place.
 local function enter(id, lane, order, target)
   if target and target ~= '' then
     local holder = call('GET', P .. 'target:' .. target)
     if holder and holder ~= id then
-      call('ZADD', P .. 'waiters:' .. target, RANK[string.match(lane, '^[^:]*')] * 1e13 + order, id)
+      local priority = string.match(lane, '^[^:]*')
+      call('ZADD', P .. 'waiters:' .. target, place_in_line(now, priority, order), id)
+      raise(holder, priority)
       return 'waiters'
     end
     if not holder then call('SET', P .. 'target:' .. target, id) end
   end
   to_lane(id, lane, order)
   return 'lane'
+end
+
+local LOOK_BACK = 16
+local function inherit(holder, target)
+  for _, behind in ipairs(call('ZRANGE', P .. 'waiters:' .. target, 0, LOOK_BACK - 1)) do
+    raise(holder, string.match(call('HGET', record(behind), 'lane') or 'bulk', '^[^:]*'))
+  end
 end
 
 -- If id holds its target, the hold is assigned to the best waiter, who goes to its lane.
@@ -87,9 +116,50 @@ local function free(id, target)
       call('SET', P .. 'target:' .. target, best)
       call('HSET', record(best), 'place', 'lane', 'ready_at', now)
       to_lane(best, w[2], w[3])
+      inherit(best, target)
       return
     end
   end
+end
+
+-- Its own lane again, for one that gives its hold up; answers the lane.
+local function lower(id, lane, base)
+  if not base then return lane end
+  lane = string.gsub(lane, '^[^:]*', base)
+  call('HSET', record(id), 'lane', lane)
+  call('HDEL', record(id), 'base')
+  return lane
+end
+
+-- Permits end with every commit, release, takeover and end (P12); who waits best for one is woken.
+local function drop_permits(id, permits)
+  call('HDEL', record(id), 'permits')
+  for scope in string.gmatch(permits, '%S+') do
+    call('HDEL', P .. 'permits:' .. scope, id)
+    while true do
+      local best = call('ZPOPMIN', P .. 'permit_queue:' .. scope)[1]
+      if not best then break end
+      local w = call('HMGET', record(best), 'place', 'waiting_for', 'lane', 'order', 'target')
+      if w[1] == 'waiting' and w[2] == 'permit' then
+        call('ZREM', P .. 'timers', best)
+        call('HSET', record(best), 'place', enter(best, w[3], w[4], w[5]), 'ready_at', now)
+        break
+      end
+    end
+  end
+end
+
+-- Whether the tenant whose turn it is in this lane has waited there for too long.
+local function aged(priority, pool)
+  local tenant = call('ZRANGE', P .. 'ring:' .. priority .. ':' .. pool, 0, 0)[1]
+  local head = tenant and call('ZRANGE', P .. 'lane:' .. priority .. ':' .. pool .. ':' .. tenant, 0, 0)[1]
+  return head and now - (call('HGET', record(head), 'ready_at') or now) > AGED
+end
+
+-- Of a mission that ends: its intent stays, as the newest one that acted, or goes if it never did (P11).
+local function forget_intent(id, latest, intent, acted)
+  if acted then call('ZREMRANGEBYSCORE', P .. 'intents:' .. latest, '-inf', '(' .. intent)
+  else call('ZREM', P .. 'intents:' .. latest, id) end
 end
 
 -- A hint to every foreground that watches: the id, then a line per event (E…) and the result (R…).
@@ -109,63 +179,10 @@ local function result(seq, rest, created, started, retention)
     .. '","expires_at":"' .. rfc3339(now + retention) .. '"}'
 end
 
-local CONTROLLED = {'place', 'lane', 'order', 'target', 'type', 'version', 'status', 'state', 'rev', 'seq', 'unread',
-  'owner', 'watchers', 'root', 'run', 'created_at', 'started_at'}
-local function read(id)
-  local values, m = call('HMGET', record(id), unpack(CONTROLLED)), {}
-  for i, name in ipairs(CONTROLLED) do m[name] = values[i] end
-  return m.place and m
-end
-
 -- Nothing ran for two polls: Redis was frozen, so no first look at a lease may stand (P7). Claim and renew call it.
 local function thaw(poll)
   if now - (call('GET', P .. 'tick') or now) > 2 * poll then call('DEL', P .. 'looks') end
   call('SET', P .. 'tick', now)
-end
-
--- An entry for the lease holder (P3). What waits is moved towards its lane. Answers OK, DUPLICATE or FULL.
-local function post(id, m, entry_id, entry, reserved)
-  if call('SISMEMBER', P .. 'inbox_ids:' .. id, entry_id) == 1 then return 'DUPLICATE' end
-  if not reserved and tonumber(m.unread or 0) >= 64 then return 'FULL' end
-  call('SADD', P .. 'inbox_ids:' .. id, entry_id)
-  call('RPUSH', P .. 'inbox:' .. id, entry)
-  call('HINCRBY', record(id), 'unread', 1)
-  if m.place == 'leased' then
-    call('SADD', P .. 'signals:' .. m.owner, id)
-    call('PUBLISH', P .. 'signal:' .. m.owner, id)
-  elseif m.place == 'waiting' then
-    call('ZREM', P .. 'timers', id)
-    call('HSET', record(id), 'place', enter(id, m.lane, m.order, m.target), 'ready_at', now)
-  end
-  return 'OK'
-end
-
--- The end of a mission that nobody leases and that never committed: the only end which is not a worker's.
-local function cancel(id, m, reason, retention)
-  local seq = (m.seq or 0) + 1
-  local ev = event(seq, 'CANCELLED', 'CANCELLED', '{"reason":"' .. reason .. '"}')
-  call('RPUSH', P .. 'log:' .. id, ev) -- first: the one write that can break
-  if m.place == 'lane' then call('ZREM', P .. 'lane:' .. m.lane, id)
-  elseif m.place == 'waiters' then call('ZREM', P .. 'waiters:' .. m.target, id)
-  elseif m.place == 'parked' then
-    local kind = m.type .. '@' .. m.version
-    call('ZREM', P .. 'parked:' .. kind, id)
-    if call('EXISTS', P .. 'parked:' .. kind) == 0 then call('SREM', P .. 'parked_types', kind) end
-  elseif m.place == 'waiting' then call('ZREM', P .. 'timers', id) end
-  local doc = result(seq, '"correlation_id":"' .. (m.root or id) .. '","task_id":"' .. id .. '","type":"' .. m.type
-    .. '","status":"CANCELLED","state":"CANCELLED","result":null,"error":null,"reason":"' .. reason
-    .. '","waiting_for":null,"run":' .. (m.run or 1) .. ',"progress":null,"freshness":null', m.created_at, m.started_at,
-    retention)
-  call('HSET', record(id), 'place', 'ended', 'status', 'CANCELLED', 'state', 'CANCELLED', 'seq', seq,
-    'unread', 0)
-  call('SET', P .. 'result:' .. id, doc, 'PX', retention)
-  call('DEL', P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id)
-  call('ZREM', P .. 'deadlines', id)
-  call('ZADD', P .. 'retire', now + retention, id)
-  count(m.type, m.status, m.state, -1)
-  count(m.type, 'CANCELLED', 'CANCELLED', 1)
-  free(id, m.target)
-  tell(id, m.watchers, '\nE' .. ev .. '\nR' .. doc)
 end
 
 -- One item of many: what breaks in it is answered for it and never fails the others (P4). Answers true and what f

@@ -8,11 +8,12 @@
 local owner, answers = ARGV[1], {}
 
 local function item(id, fence)
-  local m = call('HMGET', record(id), 'place', 'owner', 'fence', 'lane', 'order', 'type', 'status', 'state', 'rev')
+  local m = call('HMGET', record(id), 'place', 'owner', 'fence', 'lane', 'order', 'type', 'status', 'state', 'rev', 'permits')
   if m[1] ~= 'leased' or m[2] ~= owner or m[3] ~= fence then return 'FENCED' end
   local status = m[7]
   if status == 'RUNNING' then status = (m[9] or '0') == '0' and 'PENDING' or 'WAITING' end
   call('HSET', record(id), 'place', 'lane', 'status', status)
+  if m[10] then drop_permits(id, m[10]) end
   call('SREM', P .. 'held:' .. owner, id)
   call('SREM', P .. 'signals:' .. owner, id)
   to_lane(id, m[4], m[5])

@@ -6,11 +6,13 @@
 -- Guarded by tests/redis/mutants.txt: test_retire.py
 local due, removed = call('ZRANGE', P .. 'retire', '-inf', now, 'BYSCORE', 'LIMIT', 0, 50), 0
 local function item(id)
-  local m = call('HMGET', record(id), 'place', 'type', 'status', 'state')
+  local m = call('HMGET', record(id), 'place', 'type', 'status', 'state', 'latest')
   if m[1] and m[1] ~= 'ended' then return call('ZREM', P .. 'retire', id) end -- an index that disagrees is dropped (P1)
   if call('EXISTS', P .. 'outbox:' .. id) == 1 then return call('ZADD', P .. 'retire', now + ARGV[1], id) end
   call('DEL', record(id), P .. 'log:' .. id, P .. 'result:' .. id, P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id)
   call('ZREM', P .. 'retire', id)
+  call('ZREM', P .. 'dead_letters', id)
+  if m[5] then call('ZREM', P .. 'intents:' .. m[5], id) end
   if m[1] then count(m[2], m[3], m[4], -1) end
   removed = removed + 1
 end
