@@ -239,6 +239,8 @@ def _status(_: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:  #
     status, place = Status(record["status"]), record["place"]
     if place == "ended":
         fits = status.terminal
+    elif place == "paused":
+        fits = status is Status.PAUSED and record.get("was", "COMPENSATING") == "COMPENSATING"
     elif status is Status.COMPENSATING:
         fits = record.get("rev", "0") != "0"
     elif place == "leased":

@@ -1,5 +1,6 @@
 """One mission in one place, and a verb that meets it there: the cells of `test_table.py`."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tests.redis.scripts_client import FAR, STATUS, Move, New, Taken, Verbs, Write, event
@@ -201,6 +202,8 @@ class Case:
         wake_at = FAR if move in ("wait", "leave", "pause") else None
         act = "act" in self.verb
         write = Write("m", self._fence(), rev, 0, move, STATUS[move], events=(event(),), wake_at=wake_at, act=act)
+        if move == "bury":
+            write = replace(write, waiting_for="START")
         return self.verbs.commit("w1", write)[0].word
 
     def _permit(self) -> str:
