@@ -40,9 +40,11 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ====================================  ======  =======================================================================
 
 Fleet-wide, under ``dl:{s0}:``: ``fleet`` (hash: shards, mac_key), ``catalogue`` (hash: type@version → row),
-``catalogue_seen`` (zset: type@version by last sight of a live worker) and ``catalogue_rev`` (counter of changes).
+``catalogue_seen`` (zset: type@version by last sight of a live worker), ``catalogue_rev`` (counter of changes) and
+``term:<office>`` (hash: who leads the fleet in it, under which term, until when).
 
-Channels, hints only: ``wake:<pool>``, ``signal:<owner>`` and ``feed:<foreground>``, each under the shard's prefix.
+Channels, hints only: ``wake:<pool>``, ``signal:<owner>`` and ``feed:<foreground>``, each under the shard's prefix; and
+``vacant:<office>`` under that of shard 0.
 """
 
 from functools import cache
@@ -115,6 +117,21 @@ def parked_types(shard: int) -> str:
     return f"{prefix(shard)}parked_types"
 
 
+def dead_letters(shard: int) -> str:
+    """Missions that failed for good, by when, epoch ms."""
+    return f"{prefix(shard)}dead_letters"
+
+
+def retire(shard: int) -> str:
+    """Ended missions by the time to remove them, epoch ms."""
+    return f"{prefix(shard)}retire"
+
+
+def outbox(shard: int, task_id: str) -> str:
+    """Rows that a commit causes elsewhere, until they are carried out."""
+    return f"{prefix(shard)}outbox:{task_id}"
+
+
 def counts(shard: int) -> str:
     """Missions by ``type|status|state``."""
     return f"{prefix(shard)}counts"
@@ -138,3 +155,8 @@ def signal(shard: int, owner: str) -> str:
 def feed(shard: int, foreground: str) -> str:
     """Channel: events of missions that this foreground watches."""
     return f"{prefix(shard)}feed:{foreground}"
+
+
+def vacant(office: str) -> str:
+    """Channel: the leader in this office has resigned."""
+    return f"{prefix(0)}vacant:{office}"
