@@ -43,7 +43,7 @@ class Settings(BaseSettings):
     deadline_s: Seconds = Field(300.0, description="deadline of a command that names none, unless its type does")
     cut_grace_s: Seconds = Field(5.0, description="how long a cut handler in a thread or a process may take to end")
     processes: int = Field(4, ge=1, description="child processes a worker runs handlers in, at most")
-    process_runs: int = Field(1_000, ge=1, description="handlers that such a process runs before another one replaces it")
+    process_runs: int = Field(1_000, ge=1, description="handlers that such a process runs before it is replaced")
     process_idle_s: Seconds = Field(60.0, description="how long such a process is kept without work")
     max_body: int = Field(256 * 1024, ge=1, description="bytes of a command's body")
     max_depth: int = Field(64, ge=1, description="nesting of a command's JSON")
