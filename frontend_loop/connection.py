@@ -202,7 +202,8 @@ class Connection:
 
         def listen(shard: int, task_id: str) -> None:
             nonlocal watched
-            watched = self._watching.listen(shard, task_id, Watch(None))
+            if self._watching.find(task_id) is None:  # else an earlier try with its key came by this socket
+                watched = self._watching.listen(shard, task_id, Watch(None))
 
         try:
             ack = await self._parts.door.take(
@@ -212,10 +213,21 @@ class Connection:
             if watched is not None:
                 self._watching.forget(watched)
             raise
-        assert watched is not None  # noqa: S101  the door calls it before it writes
+        told = frames.ack(frame.ref, ack.body).decode()
+        unheard = ack.replayed or watched is None  # accept registered nobody: what happened since is to be read
+        if watched is None:
+            if self._watching.find(ack.task_id) is not None:
+                self._outbox.put(Parcel(told))
+                return
+            watched = self._watching.listen(ack.shard, ack.task_id, Watch(None))
         watched.introduce(ack.task_id, ack.type, ack.traceparent)
-        self._outbox.put(Parcel(frames.ack(frame.ref, ack.body).decode(), watched))
+        self._outbox.put(Parcel(told, watched))
+        if unheard:
+            with contextlib.suppress(RedisAwayError):  # then it is registered later, as after any loss
+                await self._parts.feed.register(watched.shard, [watched.task_id])
+            watched.watch.doubt()
         self._watching.tell(watched, watched.watch.ack())
+        self._watching.want(watched)
 
     async def _watch(self, frame: Frame) -> None:
         mission, after_seq = self._parts.results.genuine(frame.mission()), frame.after_seq()

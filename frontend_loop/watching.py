@@ -131,7 +131,7 @@ class Watching:
             if self._watched.get(watched.task_id) is watched:
                 whole = len(reading.events) < SLICE
                 self.tell(watched, watched.watch.read(reading.events, reading.result, whole=whole), fetched=True)
-                self._want(watched)
+                self.want(watched)
 
     def tend(self) -> None:
         """Now and then: doubt what has been quiet for long."""
@@ -141,18 +141,10 @@ class Watching:
                 watched.patience_s = min(2 * watched.patience_s, QUIET_S[1])
                 watched.look_at = now + watched.patience_s
                 watched.watch.doubt()
-                self._want(watched)
+                self.want(watched)
 
-    def _hear(self, watched: Watched, lines: list[bytes] | None) -> None:
-        if lines is None:
-            watched.watch.doubt()
-        else:
-            watched.patience_s = QUIET_S[0]
-            watched.look_at = self._clock() + QUIET_S[0]
-            self.tell(watched, watched.watch.hear(lines))
-        self._want(watched)
-
-    def _want(self, watched: Watched) -> None:
+    def want(self, watched: Watched) -> None:
+        """Read on, if it is behind."""
         if not watched.watch.behind or self._watched.get(watched.task_id) is not watched:
             return
         if not watched.head:
@@ -161,6 +153,15 @@ class Watching:
         if not self._catching_up:
             self._catching_up = True
             self._spawn(self._catch_up())
+
+    def _hear(self, watched: Watched, lines: list[bytes] | None) -> None:
+        if lines is None:
+            watched.watch.doubt()
+        else:
+            watched.patience_s = QUIET_S[0]
+            watched.look_at = self._clock() + QUIET_S[0]
+            self.tell(watched, watched.watch.hear(lines))
+        self.want(watched)
 
     async def _catch_up(self) -> None:
         pause_s = PAUSE_S[0]
@@ -177,7 +178,7 @@ class Watching:
                 self.forget(watched)
             pause_s = PAUSE_S[0]
             if self._behind.pop(task_id, None) is not None:
-                self._want(watched)  # at the end of the line, if there is more
+                self.want(watched)  # at the end of the line, if there is more
         self._catching_up = False
 
 

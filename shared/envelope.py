@@ -10,6 +10,9 @@ VERSION = 1
 
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s\x00-\x1f\x7f]+$")]
 Text = Annotated[str, Field(max_length=200)]
+IDEMPOTENCY_KEY = r"^[\x21-\x7e]{1,200}$"
+"""Visible characters, as a header can carry them."""
+
 Source = Literal["http", "ws", "mqtt", "voice", "schedule", "mission", "cli"]
 
 
@@ -29,6 +32,11 @@ class Command(BaseModel):
     on_disconnect: Literal["continue", "cancel"] = Field("continue", description="when the submitting socket is gone")
     conflict: Literal["respect_newer", "force"] = Field(
         "respect_newer", description="whether a person's newer change by hand wins over this command"
+    )
+    idempotency_key: str | None = Field(
+        None,
+        pattern=IDEMPOTENCY_KEY,
+        description="a repeat with the same key is answered like the first; as the header Idempotency-Key",
     )
     session: Text | None = Field(None, description="ties a speaker's commands together")
     area: Text | None = Field(None, description="where the speaker is")

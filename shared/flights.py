@@ -29,10 +29,12 @@ class Flights:
         verb: the script.
         prefix: of the shard.
         second_from: items that must wait before a second flight leaves.
+        stamped: each answer comes with the script's epoch ms, as ``(ms, answer)``.
     """
 
-    def __init__(self, link: Link, verb: str, prefix: str, *, second_from: int) -> None:
+    def __init__(self, link: Link, verb: str, prefix: str, *, second_from: int, stamped: bool = False) -> None:
         """Nothing flies yet."""
+        self._stamped = stamped
         self._link, self._script, self._prefix, self._second_from = link, SCRIPTS[verb], prefix, second_from
         self._waiting: deque[_Waiting] = deque()
         self._flying = 0
@@ -83,7 +85,7 @@ class Flights:
             self.now_ms = answers[0]
             for (_, _, waiter), answer in zip(batch, answers[1:], strict=True):
                 if not waiter.done():
-                    waiter.set_result(answer)
+                    waiter.set_result((self.now_ms, answer) if self._stamped else answer)
         else:
             _fail(batch, error)
         if self._waiting:

@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from frontend_loop.control import Control
 from frontend_loop.door import Door
+from frontend_loop.idempotency import agreed, from_header
 from frontend_loop.results import Results
 from shared.catalogue import Catalogue
 from shared.envelope import Command
@@ -53,7 +54,7 @@ class Commands:
         await send({"type": "http.response.body", "body": body})
 
     async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-        traceparent = None
+        traceparent = key = None
         content_type = b""
         for name, value in scope["headers"]:
             if name == b"content-type":
@@ -61,15 +62,17 @@ class Commands:
             elif name == b"traceparent":
                 traceparent = value.decode("latin-1")
             elif name == b"idempotency-key":
-                # ignored, it would be a broken promise: the client believes that a repeat is safe
-                raise Problem("invalid", "Idempotency-Key is not served by this release: leave it out")
+                key = agreed(from_header(value), key)
         if content_type.partition(b";")[0].strip().lower() != b"application/json":
             raise Problem("wrong_content_type", "send the command as JSON, with content-type: application/json")
         raw = await read_body(receive, self._max_body)
         with serve_span(incoming(traceparent), SPAN) as trace:
-            ack = await self._door.accept(raw, "http", traceparent=trace.child_header())
+            ack = await self._door.accept(raw, "http", traceparent=trace.child_header(), key=key)
         task_id = ack.task_id.encode()
-        return 202, [JSON, (b"location", b"/v1/results/" + task_id), (b"x-correlation-id", task_id)], ack.body
+        headers = [JSON, (b"location", b"/v1/results/" + task_id), (b"x-correlation-id", task_id)]
+        if ack.replayed:
+            headers.append((b"idempotent-replayed", b"true"))
+        return 202, headers, ack.body
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:
