@@ -16,10 +16,12 @@ VERBS: Final = (
     "accept",
     "announce",
     "attend",
+    "breaker",
     "claim",
     "commit",
     "control",
     "discard",
+    "permit",
     "prioritize",
     "release",
     "renew",
@@ -28,6 +30,7 @@ VERBS: Final = (
     "resign",
     "retire",
     "sweep",
+    "term",
     "watch",
 )
 

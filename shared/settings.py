@@ -34,6 +34,7 @@ class Settings(BaseSettings):
 
     slots: int = Field(100, ge=1, description="missions a worker runs at a time")
     urgent_slots: int = Field(4, ge=0, description="further slots kept for urgent missions")
+    tenant_concurrency: int = Field(0, ge=0, description="handlers of one tenant that run at a time; 0: any number")
     lease_s: Seconds = Field(6.0, description="lease of a worker on its missions")
     drain_s: Seconds = Field(20.0, description="grace of a stop before handlers are cut")
     retention_s: Seconds = Field(86_400.0, description="how long a result is kept")
