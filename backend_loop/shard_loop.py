@@ -9,6 +9,7 @@ from backend_loop.lease import Lease
 from backend_loop.mission import MissionType
 from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.runner import Runner
+from backend_loop.slots import Slots
 from backend_loop.store import Claimed, LapsedError, LostError, Store
 from backend_loop.toolbox import Outside
 from shared.errors import RedisAwayError
@@ -30,21 +31,6 @@ BATCH: Final = 50
 """Missions a claim brings at most."""
 
 
-class Slots:
-    """How many missions this process may still take, over all shards; some are kept for urgent ones."""
-
-    def __init__(self, settings: Settings) -> None:
-        """All free."""
-        self._slots, self._urgent = settings.slots, settings.urgent_slots
-        self.running = 0
-        self.open = True
-
-    def free(self) -> tuple[int, int]:
-        """Free for any mission, and for urgent ones, those included."""
-        if not self.open:
-            return 0, 0
-        free = self._slots - self.running
-        return max(0, free), max(0, free + self._urgent)
 
 
 class ShardLoop:
@@ -216,7 +202,7 @@ class ShardLoop:
     def _start(self, claimed: Claimed) -> None:
         runner = Runner(claimed, self._types[claimed.kind], self._store, self._outside)
         runner.draining = not self._slots.open
-        self._slots.running += 1
+        self._slots.take(urgent=claimed.urgent)
         # the task is kept in _runs until it is done: nothing else refers to it
         task = asyncio.get_running_loop().create_task(self._run(runner))
         self._runs[claimed.task_id] = (runner, task)
@@ -237,7 +223,7 @@ class ShardLoop:
         except BaseException as error:  # noqa: BLE001  a bug of ours costs a release, never the others of this process
             await self._give_back(claimed, error)
         finally:
-            self._slots.running -= 1
+            self._slots.give_back(urgent=claimed.urgent)
             if (run := self._runs.get(claimed.task_id)) is not None and run[0] is runner:
                 del self._runs[claimed.task_id]
             free = self._slots.free()[0]

@@ -66,6 +66,16 @@ class Claimed(NamedTuple):
         """``type@version``."""
         return f"{self.type}@{self.version}"
 
+    @property
+    def urgent(self) -> bool:
+        """Whether it came by the urgent lane, by itself or for those behind it."""
+        return self.lane.startswith("urgent:")
+
+    @property
+    def bulk(self) -> bool:
+        """Whether it came by the bulk lane."""
+        return self.lane.startswith("bulk:")
+
 
 class Commit(NamedTuple):
     """One guarded write, ready to be sent and, byte for byte, to be sent again."""
@@ -330,7 +340,7 @@ def _claimed(owner: str, row: list[Any]) -> Claimed:
         unread,
     ) = row
     return Claimed(
-        task_id.decode(),
+        task_id.decode(errors="replace"),
         owner,
         fence,
         int(rev),

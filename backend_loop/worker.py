@@ -20,7 +20,8 @@ from backend_loop.devices.protocol import Device
 from backend_loop.lease import Lease, Renewal
 from backend_loop.mission import MissionType
 from backend_loop.redis_clock import RedisClock
-from backend_loop.shard_loop import CUT_S, ShardLoop, Slots
+from backend_loop.shard_loop import CUT_S, ShardLoop
+from backend_loop.slots import Slots
 from backend_loop.store import Store
 from shared import health, keys
 from shared.errors import RedisAwayError
