@@ -3,26 +3,43 @@
 import inspect
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from backend_loop.machine import Plan, StatePlan
-from backend_loop.outcomes import LONGEST_S, Outcome
+from backend_loop.course import Course, Plan, StatePlan
+from backend_loop.outcomes import LONGEST_S, Fail
+from backend_loop.outcomes import Retry as Again
 from backend_loop.retry import Retry
+from backend_loop.states import Latest, StateSpec, UndoSpec, state, steps, undo
+from backend_loop.versions import Example, Upcast
 from shared.catalogue import Row
 from shared.status import TERMINAL, Priority
 
+__all__ = [
+    "DefinitionError",
+    "Example",
+    "Latest",
+    "Mission",
+    "MissionType",
+    "StateSpec",
+    "UndoSpec",
+    "Upcast",
+    "outcome_of",
+    "state",
+    "steps",
+    "undo",
+]
+
 Model = type[BaseModel]
-Handler = Callable[[Any, Any], Awaitable[Outcome]]
+Errors = tuple[type[Exception], ...]
 
 NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 STATE = re.compile(r"[A-Z][A-Z0-9_]*")
 POOL = re.compile(r"[a-z][a-z0-9_-]*")
 EVENT = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-DONE = "done"
 
 
 class DefinitionError(TypeError):
@@ -36,41 +53,6 @@ class Nothing(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class StateSpec:
-    """A state: its handler and what is promised about it."""
-
-    name: str
-    handler: Handler
-    timeout_s: float
-    retry: Retry
-    acting: bool
-
-
-def state(
-    name: str, *, timeout_s: float = 30.0, retry: Retry | None = None, acting: bool = False
-) -> Callable[[Handler], Handler]:
-    """Make a method the handler of a state.
-
-    Args:
-        name: of the state, in capitals.
-        timeout_s: a run longer than this is cut and counts as a failed try.
-        retry: how a failed try is repeated; default 5 tries, 0.2 s doubling to 30 s, full jitter.
-        acting: the handler changes the outside world; its effects carry `tools.key`.
-    """
-
-    def mark(handler: Handler) -> Handler:
-        handler.__state__ = StateSpec(name, handler, timeout_s, retry or Retry(), acting)  # type: ignore[attr-defined]  # read by Mission only
-        return handler
-
-    return mark
-
-
-def steps(*names: str) -> dict[str, dict[str, str]]:
-    """The table of a linear machine: each state's `done` leads to the next one, the last one's to SUCCEEDED."""
-    return {name: {DONE: after} for name, after in zip(names, (*names[1:], "SUCCEEDED"), strict=True)}
-
-
-@dataclass(frozen=True, slots=True)
 class MissionType:
     """A checked definition."""
 
@@ -79,11 +61,21 @@ class MissionType:
     mission: "MissionClass"
     plan: Plan
     states: Mapping[str, StateSpec] = field(repr=False)
+    undos: Mapping[str, UndoSpec] = field(repr=False)
 
     @property
     def kind(self) -> str:
         """``type@version``, as scripts and catalogue name it."""
         return f"{self.type}@{self.version}"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """All that it can run: its own version and those that are upcast."""
+        return tuple(f"{self.type}@{version}" for version in range(self.mission.oldest, self.version + 1))
+
+    def spec(self, course: Course) -> StateSpec | UndoSpec:
+        """What is to be run now."""
+        return self.undos[course.state] if course.undoing else self.states[course.state]
 
     def row(self) -> Row:
         """What foregrounds need to know (P15)."""
@@ -157,6 +149,12 @@ class Mission:
     pool: ClassVar[str] = "default"
     priority: ClassVar[Priority] = Priority.NORMAL
     deadline_s: ClassVar[float | None] = None
+    concurrency: ClassVar[int | None] = None
+    latest: ClassVar[Latest | None] = None
+    permanent: ClassVar[Errors] = ()
+    retryable: ClassVar[Errors] = ()
+    oldest: ClassVar[int] = 1
+    upcasters: ClassVar[Mapping[int, Upcast]] = {}
     definition: ClassVar[MissionType]
 
     def __init_subclass__(cls) -> None:
@@ -172,6 +170,18 @@ class Mission:
 MissionClass = type[Mission]
 
 
+def outcome_of(error: BaseException, definition: MissionType) -> Fail | Again:
+    """What a handler's exception means: its nearest class that the type names decides; an unknown one is tried again."""
+    mission = definition.mission
+    sentence = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    for kind in type(error).__mro__:
+        if kind in mission.retryable:
+            break
+        if kind in mission.permanent:
+            return Fail(sentence)
+    return Again(sentence)
+
+
 def _define(cls: MissionClass) -> MissionType:
     where = f"{cls.__module__}.{cls.__qualname__}"
     name = getattr(cls, "type", "")
@@ -184,6 +194,8 @@ def _define(cls: MissionClass) -> MissionType:
         raise DefinitionError(f'{where}: set table to state → event → next state, or to steps("A", "B")')
     marks = [getattr(value, "__state__", None) for base in reversed(cls.__mro__) for value in vars(base).values()]
     specs = {mark.name: mark for mark in marks if isinstance(mark, StateSpec)}
+    marks = [getattr(value, "__undo__", None) for base in reversed(cls.__mro__) for value in vars(base).values()]
+    undos = {mark.state: mark for mark in marks if isinstance(mark, UndoSpec)}
     _check_table(where, table, specs)
     _check_defaults(where, cls)
     for spec in specs.values():
@@ -192,9 +204,16 @@ def _define(cls: MissionClass) -> MissionType:
         raise DefinitionError(f"{where}: target names the payload field {cls.target!r}, which Payload does not have")
     plan = Plan(
         initial=next(iter(table)),
-        states={name: StatePlan(dict(row), specs[name].retry, specs[name].acting) for name, row in table.items()},
+        states={name: _plan(row, specs[name], undos.get(name)) for name, row in table.items()},
     )
-    return MissionType(name, cls.version, cls, plan, specs)
+    return MissionType(name, cls.version, cls, plan, specs, undos)
+
+
+def _plan(row: Mapping[str, str], spec: StateSpec, undo_: UndoSpec | None) -> StatePlan:
+    skip = None
+    if spec.on_failure == "skip":
+        skip = "skipped" if "skipped" in row else next(iter(row))
+    return StatePlan(dict(row), spec.retry, spec.acting, undo_.retry if undo_ is not None else None, skip)
 
 
 def _check_defaults(where: str, cls: MissionClass) -> None:

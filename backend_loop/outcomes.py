@@ -105,6 +105,9 @@ class Stop:
 
 Outcome = Go | Fail | Retry | Sleep | WaitFor | Stop
 
+UNDONE: Final = Go("undone")
+"""What an undo that returns nothing has answered."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wake:
@@ -131,4 +134,54 @@ class Happened:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-Signal = Outcome | Wake | Cancel | Deadline | Happened
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Somebody wants it to rest: takes effect at the next commit, and keeps the wake time (P23)."""
+
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Somebody wants it to go on."""
+
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """An operator skips an optional state; `state` is the one that was meant, another one is left alone."""
+
+    state: str
+    by: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """An operator has done by hand what was left: the mission succeeds, or the present undo counts as done."""
+
+    result: Mapping[str, Any] | None = None
+    by: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """A newer command on the same aspect of its target came before the act (P11)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoPermit:
+    """The handler may not begin yet: no permit is free, or a breaker is open (P12). No try is used up.
+
+    Args:
+        until_ms: ask again then at the latest, epoch ms by Redis.
+        why: a sentence for the log.
+    """
+
+    until_ms: int
+    why: str = ""
+
+
+Signal = Outcome | Wake | Cancel | Deadline | Happened | Pause | Resume | Skip | Complete | Superseded | NoPermit

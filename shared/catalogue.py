@@ -1,5 +1,6 @@
 """The mission types that live workers know, as foregrounds see them (P15), without an import of the background."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +31,32 @@ class Row(BaseModel):
     initial: str
     states: dict[str, dict[str, Any]]
     transitions: list[dict[str, str]]
+    events: list[str] = []
+    """Outside events that a mission of this type may wait for."""
+    optional: list[str] = []
+    """States that may be skipped."""
+    undos: list[str] = []
+    """States that are undone if the mission fails later."""
+    latest: dict[str, Any] | None = None
+    """``{"aspect": …}`` or ``{"field": …, "aspects": {value: aspect}}``: what a newer command replaces (P11)."""
+    oldest: int = 1
+    """The oldest version that is still taken."""
+    concurrency: int | None = None
+    """Missions of this type that may run a handler at once, over all workers."""
 
     @property
     def kind(self) -> str:
         """``type@version``."""
         return f"{self.type}@{self.version}"
+
+    def aspect(self, payload: Mapping[str, Any]) -> str | None:
+        """What a command with this payload replaces on its target; None: nothing."""
+        if self.latest is None:
+            return None
+        if "aspect" in self.latest:
+            return str(self.latest["aspect"])
+        value = payload.get(self.latest["field"])
+        return self.latest["aspects"].get(value) if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,24 @@ class ErrorCode(StrEnum):
     UNCONFIRMED = "unconfirmed"
 
 
+DEAD_LETTERS = frozenset(
+    {
+        ErrorCode.PERMANENT,
+        ErrorCode.RETRIES_EXHAUSTED,
+        ErrorCode.TIMEOUT,
+        ErrorCode.WORKER_LOST,
+        ErrorCode.UNKNOWN_TYPE,
+        ErrorCode.FUTURE_VERSION,
+        ErrorCode.UNDECODABLE,
+        ErrorCode.TOO_LARGE,
+        ErrorCode.TOO_MANY_TRANSITIONS,
+        ErrorCode.COMPENSATION_FAILED,
+        ErrorCode.CHILD_FAILED,
+    }
+)
+"""Ends that an operator may want to look at and replay; the others are plain answers about the outside world."""
+
+
 class Priority(StrEnum):
     """The three lanes, best first."""
 

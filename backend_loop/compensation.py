@@ -1,0 +1,217 @@
+"""The way back: what was done is undone in reverse, and only then the mission ends. Pure, a part of the machine.
+
+A state is undone if it was left with an undo in its name, each visit once; and so is the acting state in flight, whose
+effect may have happened: its undo is told so. An undo has tries of its own. One that finally fails ends the mission as
+`compensation_failed` at once, the older ones not undone: they may be what the failed one stands on.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from backend_loop import outcomes as o
+from backend_loop.course import Course, Done, End, Plan, Reaction, Transition, note, signed
+from shared.status import ErrorCode, Reason, Status, WaitingFor
+
+UNDO_LIMIT: Final = 2
+"""An undo may go on past the limit of transitions, so that a mission which met it can be undone: to so many times."""
+
+
+def in_flight(course: Course, plan: Plan) -> bool:
+    """Whether the present state was begun, may have acted, and can be undone."""
+    spec = plan.states.get(course.state)
+    return spec is not None and spec.undo is not None and spec.acting and course.begun
+
+
+def leave(  # noqa: PLR0913  an end has these parts
+    course: Course,
+    plan: Plan,
+    status: Status,
+    end: End,
+    data: Mapping[str, Any],
+    now: int,
+    *,
+    answered: bool = False,
+) -> Reaction:
+    """End other than SUCCEEDED, once everything is undone.
+
+    Args:
+        course: how far it came.
+        plan: its type.
+        status, end: FAILED or CANCELLED, and what the result document will say.
+        data: of the end's event.
+        now: epoch ms.
+        answered: the state's own handler led here, by its row: whether it changed anything its undo finds out.
+    """
+    todo = course.done
+    if in_flight(course, plan) or (answered and plan.states[course.state].undo is not None):
+        todo = (*todo, Done(course.state, course.visit, maybe=True))
+    if not todo:
+        ended = _over(course, status, course.state)
+        return Reaction(ended, (Transition(status, status, data),), end)
+    parts = {name: value for name, value in end._asdict().items() if value is not None}
+    ending = {"status": status, "state": course.state, "data": data, **parts}
+    begun = course._replace(visits={**course.visits, course.state: course.visit}, done=todo, ending=ending)
+    return _undo(begun, plan, {"event": "undo", **data}, now)
+
+
+def _over(course: Course, status: Status, failed_in: str) -> Course:
+    return Course(
+        status,
+        status,
+        course.attempt,
+        course.visits,
+        course.transitions + 1,
+        remembered=course.remembered,
+        done=course.done,
+        undone=course.undone,
+        failed_in=failed_in,
+    )
+
+
+def _undo(course: Course, plan: Plan, data: dict[str, Any], now: int) -> Reaction:
+    """Turn to the newest of what is left to undo."""
+    last = course.done[-1]
+    policy = plan.states[last.state].undo
+    undoing = Course(
+        last.state,
+        Status.COMPENSATING,
+        1,
+        course.visits,
+        course.transitions + 1,
+        remembered=course.remembered,
+        tried_at=now if policy is not None and policy.max_elapsed_s is not None else None,
+        done=course.done,
+        undone=course.undone,
+        ending=course.ending,
+    )
+    if last.maybe:
+        data["may_have_happened"] = True
+    return Reaction(undoing, (Transition(Status.COMPENSATING, last.state, data),))
+
+
+def _undone(course: Course, plan: Plan, now: int, by_hand: Mapping[str, Any] | None = None) -> Reaction:
+    *rest, last = course.done
+    after = course._replace(done=tuple(rest), undone=(*course.undone, last))
+    if rest:
+        return _undo(after, plan, {**(by_hand or {"event": "undone"}), "undone": last.state}, now)
+    ending = _ending(course)
+    undone = [one.state for one in after.undone]
+    status = Status(ending["status"])
+    reason = ending.get("reason")
+    end = End(
+        {**(ending.get("result") or {}), "undone": undone},
+        ending.get("freshness"),
+        ending.get("error"),
+        None if reason is None else Reason(reason),
+    )
+    data = {**ending["data"], **(by_hand or {}), "undone": undone}
+    return Reaction(_over(after, status, ending["state"]), (Transition(status, status, data),), end)
+
+
+def _not_undone(course: Course, message: str, fail: o.Fail | None = None) -> Reaction:
+    ending, code = _ending(course), ErrorCode.COMPENSATION_FAILED
+    left = [one.state for one in reversed(course.done)]
+    error: dict[str, Any] = {
+        "code": code,
+        "message": f"{course.state} could not be undone: {message}",
+        "state": course.state,
+        "attempts": course.attempt,
+        "undone": [one.state for one in course.undone],
+        "not_undone": left,
+    }
+    error |= {name: ending[name] for name in ("error", "reason") if name in ending}
+    if fail is not None and fail.errors:
+        error["errors"] = list(fail.errors)
+    end = End(ending.get("result"), ending.get("freshness"), error)
+    ended = _over(course, Status.FAILED, ending["state"])
+    return Reaction(ended, (Transition(Status.FAILED, Status.FAILED, {"code": code, "not_undone": left}),), end)
+
+
+def _ending(course: Course) -> Mapping[str, Any]:
+    if course.ending is None:
+        raise AssertionError(f"a mission that undoes {course.state} has no end to come to")
+    return course.ending
+
+
+def _wait(course: Course, plan: Plan, reason: WaitingFor, wake_at: int, data: Mapping[str, Any] | None) -> Reaction:
+    if course.transitions + 1 >= UNDO_LIMIT * plan.max_transitions:
+        return _not_undone(course, f"more than {UNDO_LIMIT * plan.max_transitions} transitions")
+    waiting = course._replace(
+        waiting_for=reason, wake_at=wake_at, transitions=course.transitions + 1, blocked=reason is WaitingFor.PERMIT
+    )
+    return Reaction(waiting, (Transition(Status.COMPENSATING, course.state, data),))
+
+
+def _wake(course: Course, _plan: Plan, _signal: o.Wake, now: int, _chance: float) -> Reaction:
+    if course.waiting_for is None:
+        return Reaction(course)
+    if course.wake_at is not None and course.wake_at > now:
+        return Reaction(course, ignored="not due: an entry of the inbox brought it here")
+    return Reaction(course._replace(waiting_for=None, wake_at=None))
+
+
+def _go(course: Course, plan: Plan, _signal: o.Go, now: int, _chance: float) -> Reaction:
+    return _undone(course, plan, now)
+
+
+def _complete(course: Course, plan: Plan, signal: o.Complete, now: int, _chance: float) -> Reaction:
+    return _undone(course, plan, now, signed("completed", signal.by, signal.note))
+
+
+def _failed(course: Course, _plan: Plan, signal: o.Fail, _now: int, _chance: float) -> Reaction:
+    return _not_undone(course, signal.message, signal)
+
+
+def _no_answer(course: Course, _plan: Plan, signal: o.WaitFor | o.Stop, _now: int, _chance: float) -> Reaction:
+    return _not_undone(course, f"its undo answered {signal!r}: return nothing, Go, Retry, Sleep or Fail")
+
+
+def _retry(course: Course, plan: Plan, signal: o.Retry, now: int, chance: float) -> Reaction:
+    policy = plan.states[course.state].undo
+    if policy is None:
+        return _not_undone(course, "its undo is not there any more")
+    pause = max(policy.pause_ms(course.attempt, chance), round(signal.after_s * 1000))
+    elapsed = 0 if course.tried_at is None else now + pause - course.tried_at
+    if (why := policy.spent(course.attempt, elapsed)) is not None:
+        return _not_undone(course, f"{signal.message} ({why})")
+    data = {"event": "retry", "attempt": course.attempt, "error": signal.message, "in_ms": pause}
+    return _wait(course._replace(attempt=course.attempt + 1), plan, WaitingFor.RETRY, now + pause, data)
+
+
+def _sleep(course: Course, plan: Plan, signal: o.Sleep, now: int, _chance: float) -> Reaction:
+    return _wait(course, plan, WaitingFor.TIMER, now + round(signal.seconds * 1000), None)
+
+
+def _no_permit(course: Course, plan: Plan, signal: o.NoPermit, _now: int, _chance: float) -> Reaction:
+    if course.blocked:
+        return Reaction(course._replace(waiting_for=WaitingFor.PERMIT, wake_at=signal.until_ms))
+    return _wait(course, plan, WaitingFor.PERMIT, signal.until_ms, {"event": "no_permit", "why": signal.why})
+
+
+def _happened(course: Course, _plan: Plan, signal: o.Happened, _now: int, _chance: float) -> Reaction:
+    return Reaction(course._replace(remembered={**course.remembered, signal.event: signal.data}))
+
+
+def _pause(course: Course, _plan: Plan, signal: o.Pause, _now: int, _chance: float) -> Reaction:
+    return note(course, Status.PAUSED, signed("paused", signal.by), paused=True)
+
+
+def _resume(course: Course, _plan: Plan, signal: o.Resume, _now: int, _chance: float) -> Reaction:
+    return note(course, course.status, signed("resumed", signal.by))
+
+
+RULES: Final[Mapping[type[o.Signal], Callable[..., Reaction]]] = {
+    o.Wake: _wake,
+    o.Go: _go,
+    o.Complete: _complete,
+    o.Fail: _failed,
+    o.WaitFor: _no_answer,
+    o.Stop: _no_answer,
+    o.Retry: _retry,
+    o.Sleep: _sleep,
+    o.NoPermit: _no_permit,
+    o.Happened: _happened,
+    o.Pause: _pause,
+    o.Resume: _resume,
+}
+"""While COMPENSATING. A cancel, a deadline or a newer command change nothing any more: it is on its way to an end."""
