@@ -1,13 +1,8 @@
 """Redis' time on this machine's clock that runs through suspend, so that no other clock decides anything."""
 
-import time
+from shared.clock import boottime
 
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def boottime() -> float:
-    """Seconds since boot, suspend included, where the system tells them; else monotonic seconds."""
-    return time.clock_gettime(_CLOCK)
+__all__ = ["RedisClock", "boottime"]
 
 
 class RedisClock:

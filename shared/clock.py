@@ -1,8 +1,15 @@
-"""Times as the contract writes them: RFC 3339, milliseconds, UTC."""
+"""Times as the contract writes them: RFC 3339, milliseconds, UTC; and the clock for what is trusted for a while."""
 
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
+
+_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def boottime() -> float:
+    """Seconds since boot, suspend included, where the system tells them; else monotonic seconds."""
+    return time.clock_gettime(_BOOT)
 
 
 def rfc3339(ms: int) -> str:

@@ -40,6 +40,31 @@ class Done:
 Answer = After | Idle | Done
 
 
+class NoTermError(Exception):
+    """Nothing may be done under a term: there is none, or it has ended."""
+
+
+class Office(Protocol):
+    """Who may lead, as a loop sees it: see `shared.leader`."""
+
+    def term(self) -> int | None:
+        """The term under which this process leads now; None: it does not."""
+
+    def tell(self, begun: Callable[[], None]) -> None:
+        """Call this whenever a term of this process begins."""
+
+    async def hold(self, work: Callable[[int], Awaitable[Answer]]) -> Answer:
+        """Do this under the present term, cancelled where it ends; raises `NoTermError` then, and where is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """``once(term)`` of a loop that runs in one process of the fleet: the one that leads in this office."""
+
+    office: Office
+    once: Callable[[int], Awaitable[Answer]]
+
+
 class Clock(Protocol):
     """The time a loop lives by: real, or a test's."""
 
@@ -78,7 +103,7 @@ class Loop:
     def __init__(  # noqa: PLR0913  a declaration: each is named where it is given
         self,
         name: str,
-        once: Callable[[], Awaitable[Answer]],
+        once: Callable[[], Awaitable[Answer]] | Led,
         *,
         trigger: Trigger,
         interval_s: float | None = None,
@@ -96,7 +121,8 @@ class Loop:
 
         Args:
             name: what it is called everywhere, a word or two with a hyphen.
-            once: one iteration. Whatever it raises is a failure of this iteration, never of the loop.
+            once: one iteration. Whatever it raises is a failure of this iteration, never of the loop. `Led`: it runs
+                only while this process leads, and stops at once where it does not any more.
             trigger: ``woken`` sleeps until ``wake()`` and never longer than the interval, which covers a lost hint;
                 ``timed`` goes every interval; ``outside`` waits inside ``once`` for the world, and goes again at once.
             interval_s: the slow poll of ``woken``, the period of ``timed``; ``outside`` has none.
@@ -106,20 +132,26 @@ class Loop:
             describe: one sentence on what it does.
             output: what it writes, and where to.
             on_failure: what becomes of the work when an iteration fails.
-            scale: how many of it run in a fleet.
+            scale: how many of it run in a fleet; of one that is `Led`, one does.
             backoff_cap_s: longest pause after a failure.
             clock: the time it lives by.
             dice: a number from 0 to 1, for the jitter of pauses after failures.
 
         Raises:
-            ValueError: the interval does not fit the trigger, or would spin.
+            ValueError: the interval does not fit the trigger, or would spin; or one leader is wanted and none is named.
         """
+        self._office = once.office if isinstance(once, Led) else None
+        if scale == "one leader" and self._office is None:
+            raise ValueError(f"loop {name}: one leader needs an office to lead in, so give once as Led(office, once)")
+        scale = scale if self._office is None else "one leader"
         self._of = Declaration(name, describe, trigger, interval_s, patience_s, output, on_failure, scale, vital)
         self._once, self._clock, self._dice = once, clock or SystemClock(), dice
         self._backoff_cap_s = backoff_cap_s
         self._life = Life(self._of)
         self._nudge = asyncio.Event()  # look again: a control was used
         self._woken = self._done = self._cancelled = False
+        if self._office is not None:
+            self._office.tell(self._lead)
 
     @property
     def name(self) -> str:
@@ -135,6 +167,11 @@ class Loop:
     def alive(self) -> bool:
         """Whether ``run()`` is under way, paused or not."""
         return self._life.alive
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._life.stopping
 
     def wake(self) -> None:
         """Go at once; during an iteration: once more right after it. A failing loop finishes its pause first."""
@@ -172,6 +209,7 @@ class Loop:
 
     def state(self) -> Snapshot:
         """What it is and how it does, now."""
+        self._look()
         return self._life.snapshot(self._clock.monotonic())
 
     async def run(self) -> None:
@@ -218,9 +256,20 @@ class Loop:
             await self._clock.wait(self._nudge, left)
         return False
 
+    def _lead(self) -> None:
+        """A term of this process begins: what became due while it followed goes at once."""
+        self._look()
+        self._nudge.set()
+
+    def _look(self) -> None:
+        """Note whether another process leads."""
+        if self._office is not None:
+            self._life.follow(self._clock.monotonic(), follows=self._office.term() is None)
+
     def _left(self) -> float:
         """Seconds to the next iteration as things stand."""
-        if self._life.paused:
+        self._look()
+        if self._life.paused or self._life.follows:
             return math.inf
         if self._woken and not self._life.failures:
             return 0.0
@@ -233,7 +282,11 @@ class Loop:
         try:
             count = self._life.iterations
             with logs.bound(loop=self.name, iteration=count), telemetry.loop_span(self.name, count) as span:
-                answer = await self._once()
+                try:
+                    answer = await self._call()
+                except NoTermError:
+                    span.drop()
+                    return  # neither a success nor a failure: another process goes on
                 if isinstance(answer, Idle):
                     span.drop()
                 self._plan(answer, begun)
@@ -247,6 +300,11 @@ class Loop:
             self._life.succeed(self._clock.epoch_ms())
         finally:
             self._life.end(self._clock.monotonic(), self._clock.epoch_ms())
+
+    async def _call(self) -> Answer:
+        if isinstance(self._once, Led):
+            return await self._once.office.hold(self._once.once)
+        return await self._once()
 
     def _plan(self, answer: Answer, begun: float) -> None:
         match answer:

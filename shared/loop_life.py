@@ -9,7 +9,7 @@ from shared import logs
 
 Trigger = Literal["woken", "timed", "outside"]
 Scale = Literal["every process", "one leader", "sharded"]
-State = Literal["running", "paused", "failing", "stopped"]
+State = Literal["running", "paused", "following", "failing", "stopped"]
 
 SAY_AGAIN_S = 60.0  # how often a loop that keeps failing says so
 FAILING_TOO_LONG_S = 60.0  # a vital loop that has failed for so long makes its process not ready
@@ -69,6 +69,7 @@ class Life:
     def __init__(self, of: Declaration) -> None:
         self._of = of
         self.alive = self.paused = self.stopping = False
+        self.follows = False  # another process leads
         self.due = -math.inf  # when the next iteration should begin, monotonic
         self.begun: float | None = None  # when the one under way did
         self.iterations = self.errors = self.failures = 0
@@ -129,6 +130,13 @@ class Life:
         self.due = max(self.due, now)
         self._failing_since = now
 
+    def follow(self, now: float, *, follows: bool) -> None:
+        """Note whether another process leads; the time spent following is no delay, and old failures are forgotten."""
+        if self.follows and not follows:
+            self.failures = 0
+            self.resume(now)
+        self.follows = follows
+
     def stuck(self, now: float) -> str | None:
         """A sentence if it is stuck at this monotonic time, else None."""
         name, patience = self._of.name, self._of.patience_s
@@ -136,7 +144,7 @@ class Life:
         if begun is not None:
             silent = now - max(begun, self._beaten)
             return f"loop {name} has shown no sign of life for {silent:.1f} s" if silent > patience else None
-        if not self.alive or self.paused or self.stopping:
+        if not self.alive or self.paused or self.follows or self.stopping:
             return None
         if now - self.due > patience:
             return f"loop {name} is due for {now - self.due:.1f} s and has not begun: the event loop is blocked"
@@ -151,6 +159,8 @@ class Life:
             state = "stopped"
         elif self.paused:
             state = "paused"
+        elif self.follows:
+            state = "following"
         return Snapshot(
             **asdict(self._of),
             state=state,
