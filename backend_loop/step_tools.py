@@ -1,13 +1,14 @@
 """What a handler outside of the event loop is given: the facts of its run, and the question whether it may go on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from backend_loop.redis_clock import boottime
-from backend_loop.toolbox import Toolbox
+from backend_loop.store import LapsedError
+from backend_loop.toolbox import DeadlinePassedError, Toolbox
 from shared.envelope import Envelope
 
 P = TypeVar("P", bound=BaseModel)
@@ -19,6 +20,19 @@ class CutError(BaseException):
 
     Like `asyncio.CancelledError` it is no `Exception`: let it pass. What was to be tidied up may be, within the grace.
     """
+
+
+REFUSALS: Final[Mapping[str, type[BaseException]]] = {
+    "cut": CutError,
+    "deadline": DeadlinePassedError,
+    "lapsed": LapsedError,
+}
+"""Why `StepTools.check` may refuse, by the words that a worker and its child use for it."""
+
+
+def refused(refusal: BaseException) -> str:
+    """The word of a refusal."""
+    return next(word for word, kind in REFUSALS.items() if isinstance(refusal, kind))
 
 
 @dataclass(frozen=True, slots=True)
