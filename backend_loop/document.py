@@ -1,45 +1,73 @@
 """The record's document: a mission's course and context as JSON, written by commits only."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
-from backend_loop.machine import Course
+from backend_loop.course import Course, Done
 from shared.status import Status, WaitingFor
 
 _NAMES = Course._fields[2:]  # without state and status
 _FRESH = tuple(Course._field_defaults[name] for name in _NAMES)
 
 
-def write(course: Course, context: BaseModel) -> bytes:
+class Kept(NamedTuple):
+    """What a document says.
+
+    Attributes:
+        course: how far the mission is.
+        context: as it was dumped, by the type's `version`.
+        version: of the type whose words it is written in.
+        run: of the mission; another one than the record's means that it was replayed since.
+    """
+
+    course: Course
+    context: Mapping[str, Any]
+    version: int
+    run: int
+
+
+def write(course: Course, context: BaseModel, version: int = 1, run: int = 1) -> bytes:
     """Only what differs from a fresh course; state and status stand in the record itself."""
     document: dict[str, Any] = {
         name: value
         for name, value, fresh in zip(_NAMES, course[2:], _FRESH, strict=True)
         if value is not fresh and value != fresh
     }
+    if version != 1:
+        document["version"] = version
+    if run != 1:
+        document["run"] = run
     document["context"] = context
     return to_json(document)
 
 
-def read(document: bytes, state: str) -> tuple[Course, Mapping[str, Any]]:
-    """The course, and the context as it was dumped; an empty document is that of a fresh mission.
+def read(document: bytes, state: str, version: int = 1, run: int = 1) -> Kept:
+    """What was written; an empty document is that of a fresh mission, of the version and run that its record has.
 
-    Whether it waits stands in the document too: what waited still waits until the machine wakes it.
+    Whether it waits or is undone stands in the document too: what waited still waits until the machine wakes it. A
+    pause does not: it is a place.
 
     Raises:
         ValueError: not a document that a commit wrote.
     """
     if not document:
-        return Course(state), {}
+        return Kept(Course(state), {}, version, run)
     try:
         content = from_json(document)
         context = content.pop("context")
-        if "waiting_for" not in content:
-            return Course(state, Status.RUNNING, **content), context
-        content["waiting_for"] = WaitingFor(content["waiting_for"])
-        return Course(state, Status.WAITING, **content), context
+        version, run = content.pop("version", 1), content.pop("run", 1)
+        status = Status.RUNNING
+        if "waiting_for" in content:
+            status, content["waiting_for"] = Status.WAITING, WaitingFor(content["waiting_for"])
+        if "done" in content:
+            content["done"] = tuple(Done(*one) for one in content["done"])
+        if "undone" in content:
+            content["undone"] = tuple(Done(*one) for one in content["undone"])
+        if "ending" in content:
+            status = Status.COMPENSATING
+        return Kept(Course(state, status, **content), context, version, run)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"not a document of a mission: {error!r}") from error

@@ -16,7 +16,7 @@ class Context(BaseModel):
 
 
 def test_a_fresh_mission_has_no_document() -> None:
-    assert document.read(b"", "ONE") == (Course("ONE", Status.PENDING), {})
+    assert document.read(b"", "ONE", 3, 2) == (Course("ONE", Status.PENDING), {}, 3, 2)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_fresh_mission_has_no_document() -> None:
     ],
 )
 def test_what_is_written_is_read(course: Course) -> None:
-    back, context = document.read(document.write(course, Context(n=3)), course.state)
+    back, context, *_ = document.read(document.write(course, Context(n=3)), course.state)
     assert back == course
     assert Context.model_validate(context) == Context(n=3)
 
