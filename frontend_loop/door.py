@@ -175,6 +175,7 @@ class Door:
                     self._front if watch is not None else "",
                     WATCH_MS,
                     "",
+                    place.reservation.used_until if place.reservation is not None else "",
                     envelope,
                 ),
             )

@@ -41,7 +41,7 @@ class Door:
         }
         item = (task_id, "device.control", 1, "urgent:default:default", f"default:{entity}", "", 60_000)
         started = "FETCHING_CURRENT_STATE"
-        answer = await self._link.run("accept", keys.prefix(0), *item, started, "", 0, "", json.dumps(document))
+        answer = await self._link.run("accept", keys.prefix(0), *item, started, "", 0, "", "", json.dumps(document))
         assert answer[1] == b"OK"
         return task_id
 

@@ -1,16 +1,21 @@
 -- Takes new missions in; with the 202 that follows, the promise that nothing accepted is lost begins here.
 -- KEYS      1 the shard's prefix
--- ARGV      per item 12: id type version lane target root deadline_ms(from now) state watcher watch_ms
---           latest("tenant:target:aspect" where newer replaces older, or '') envelope
--- Answers   epoch ms, then per item OK or DUPLICATE (the id is known: nothing changes) or {ERROR, why}
+-- ARGV      per item 13: id type version lane target root deadline_ms(from now) state watcher watch_ms
+--           latest("tenant:target:aspect" where newer replaces older, or '')
+--           used_until(epoch ms up to which an id that was reserved or derived may come again, or '') envelope
+-- Answers   epoch ms, then per item OK or DUPLICATE (the id is known: nothing changes) or TOO_OLD or {ERROR, why}
 -- Invariant an accepted mission stands in its lane and holds its target (if it has one), or is among the target's waiters;
 --           it has a deadline. Not allow-oom: a full Redis takes in nothing new.
--- Guarded by tests/redis/mutants.txt: test_accept.py test_claim.py
+-- Guarded by tests/redis/mutants.txt: test_accept.py test_claim.py test_reserve.py
 local answers, lanes, deadlines = {now}, {}, {}
 
 local function item(i)
-  local id, type, version, lane, target, root, deadline, state, watcher, watch, latest = unpack(ARGV, i, i + 10)
+  local id, type, version, lane, target, root, deadline, state, watcher, watch, latest, used_until = unpack(ARGV, i, i + 11)
   if call('EXISTS', record(id)) == 1 then return 'DUPLICATE' end
+  if used_until ~= '' then
+    if call('EXISTS', P .. 'used:' .. id) == 1 then return 'DUPLICATE' end
+    if now >= tonumber(used_until) then return 'TOO_OLD' end
+  end
   if not RANK[string.match(lane, '^(%l+):[^:]+:.+$')] then error('no lane: ' .. lane) end
   local ends, watched = now + deadline, now + watch
   local order, place = call('INCR', P .. 'order'), 'lane'
@@ -21,10 +26,11 @@ local function item(i)
     adds[#adds + 1] = order
     adds[#adds + 1] = id
   end
-  local fields = {'envelope', ARGV[i + 11], 'type', type, 'version', version, 'status', 'PENDING', 'state', state,
+  local fields = {'envelope', ARGV[i + 12], 'type', type, 'version', version, 'status', 'PENDING', 'state', state,
     'place', place, 'lane', lane, 'order', order, 'created_at', now, 'ready_at', now, 'deadline', ends}
   if target ~= '' then fields[#fields + 1] = 'target'; fields[#fields + 1] = target end
   if root ~= '' then fields[#fields + 1] = 'root'; fields[#fields + 1] = root end
+  if used_until ~= '' then fields[#fields + 1] = 'used_until'; fields[#fields + 1] = used_until end
   if watcher ~= '' then fields[#fields + 1] = 'watchers'; fields[#fields + 1] = watcher .. ' ' .. watched end
   call('HSET', record(id), unpack(fields))
   if latest ~= '' then
@@ -38,7 +44,7 @@ local function item(i)
   return 'OK'
 end
 
-for i = 1, #ARGV, 12 do
+for i = 1, #ARGV, 13 do
   local ok, answer = attempt(item, i)
   answers[#answers + 1] = ok and answer or {'ERROR', answer}
 end

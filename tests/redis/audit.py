@@ -48,6 +48,8 @@ KINDS: Final = {
     "looks": "hash",
     "held": "set",
     "signals": "set",
+    "idem": "hash",
+    "used": "string",
     "tick": "string",
     "order": "string",
     "fence": "string",

@@ -36,13 +36,15 @@ class New:
     watcher: str = ""
     watch_ms: int = HOUR_MS
     latest: str = ""
+    used_until: int | None = None
     envelope: str = "{}"
 
     def args(self) -> tuple[str | int, ...]:
         """As accept wants them."""
         placed = (self.task_id, self.type, self.version, self.lane, self.target, self.root, self.deadline_ms)
         told = (self.state, self.watcher, self.watch_ms)
-        return (*placed, *told, self.latest, self.envelope)
+        until = "" if self.used_until is None else self.used_until
+        return (*placed, *told, self.latest, until, self.envelope)
 
 
 class Taken(NamedTuple):
