@@ -14,6 +14,7 @@ TAKES_IN: Final = frozenset({"accept", "announce", "attend", "reserve"})
 VERBS: Final = (
     "abandon",
     "accept",
+    "adopt",
     "announce",
     "attend",
     "breaker",
