@@ -36,6 +36,12 @@ local function ended(id, l, dead, failed_in)
   if l[7] then forget_intent(id, l[7], l[8], l[9]) end
 end
 
+-- A permit that came free since it was asked for has taken this one out of its queue: it asks again at once.
+local function freed(id)
+  local scope = string.match(call('HGET', record(id), 'queued') or '', '^%S+')
+  return scope and not call('ZSCORE', P .. 'permit_queue:' .. scope, id)
+end
+
 local function apply(i, id, m)
   local _, _, rev, consumed, move, status, state, document, events, wake_at, waiting_for, version, act, tail =
     unpack(ARGV, i, i + 13)
@@ -90,6 +96,10 @@ local function apply(i, id, m)
     set('wake_at', wake_at)
     call('ZADD', P .. 'paused', now, id)
   elseif move ~= 'stay' then
+    if waiting_for == 'permit' and freed(id) then
+      wake_at = now
+      woken[string.match(l[2], '^[^:]*:([^:]*)')] = true
+    end
     set('place', 'waiting')
     set('waiting_for', waiting_for)
     set('wake_at', wake_at)

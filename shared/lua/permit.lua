@@ -27,12 +27,12 @@ local function full(scope, limit)
   return call('HLEN', key(scope)) >= limit
 end
 
-local m = call('HMGET', record(id), 'place', 'owner', 'fence', 'lane', 'order', 'queued')
+local m = call('HMGET', record(id), 'place', 'owner', 'fence', 'lane', 'order', 'queued', 'permits')
 if m[1] ~= 'leased' or m[2] ~= ARGV[1] or m[3] ~= fence then return 'FENCED' end
 local queued, came = string.match(m[6] or '', '^(%S+) (%d+)$')
 local function queue(scope) return P .. 'permit_queue:' .. scope end
 
-local scopes = {}
+local scopes, held = {}, ' ' .. (m[7] or '') .. ' '
 for i = 4, #ARGV, 2 do
   local scope = ARGV[i]
   if full(scope, tonumber(ARGV[i + 1])) then
@@ -46,8 +46,11 @@ for i = 4, #ARGV, 2 do
   end
   scopes[#scopes + 1] = scope
 end
-for _, scope in ipairs(scopes) do call('HSET', key(scope), id, fence) end
-call('HSET', record(id), 'permits', table.concat(scopes, ' '))
+for _, scope in ipairs(scopes) do
+  call('HSET', key(scope), id, fence)
+  if not string.find(held, ' ' .. scope .. ' ', 1, true) then held = held .. scope .. ' ' end
+end
+call('HSET', record(id), 'permits', string.match(held, '^%s*(.-)%s*$'))
 if queued then
   call('ZREM', queue(queued), id)
   call('HDEL', record(id), 'queued')

@@ -10,9 +10,10 @@
 -- Record, hash mission:<id>; what is absent is 0 or empty:
 --   envelope type version root(of a child) created_at lane order target deadline    written by accept
 --   latest(target and aspect) intent(its order)                                     likewise, where newer replaces older
+--   used_until(while the id may be accepted again)                                  likewise, of a reserved or derived id
 --   place owner fence status ready_at wake_at parked_at paused_at watchers started_at  the places
 --   base(own priority, while a higher one is inherited) was(COMPENSATING, while paused)
---   deaths solo_deaths permits(scopes, by space)
+--   deaths solo_deaths permits(scopes, by space) queued(scope it wants a permit of, and since when)
 --   state rev seq document waiting_for run key_run acted failed_in                  the lease holder's, by commit only
 --   unread                                                                          entries in the inbox
 -- Times are epoch milliseconds of Redis' own TIME, 13 digits: `..` writes 14 digits exactly.
@@ -139,11 +140,12 @@ local function drop_permits(id, permits)
     while true do
       local best = call('ZPOPMIN', P .. 'permit_queue:' .. scope)[1]
       if not best then break end
-      local w = call('HMGET', record(best), 'place', 'waiting_for', 'lane', 'order', 'target')
+      local w = call('HMGET', record(best), 'place', 'waiting_for', 'lane', 'order', 'target', 'queued')
       if w[1] == 'waiting' and w[2] == 'permit' then
         call('ZREM', P .. 'timers', best)
         call('HSET', record(best), 'place', enter(best, w[3], w[4], w[5]), 'ready_at', now)
         break
+      elseif w[1] == 'leased' and string.match(w[6] or '', '^%S+') == scope then break -- it asks, or its wait is a commit away
       end
     end
   end
