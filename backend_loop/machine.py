@@ -158,9 +158,9 @@ def _is_stale(signal: o.Signal, course: Course, reaction: Reaction | None) -> bo
 def replayed(course: Course, plan: Plan, *, from_start: bool) -> Course:
     """The course of a dead letter's new run (P22): limits count anew, keys of effects stay the same where they can.
 
-    From the failed state (the course's present one, as the record says) it goes on with what it has. From the start,
-    and so it is whenever something was undone, everything is done anew: a state that was undone counts as visited,
-    so that its effect gets a key of its own; all others meet their old keys.
+    From the failed state (the course's present one, as the record says) it goes on with what it has. From the start
+    everything is done anew, and only so it can be where something was undone: a state that was undone counts as
+    visited, so that its effect gets a key of its own; all others meet their old keys.
     """
     if not from_start and not course.undone:
         state = course.state if course.state in plan.states else course.failed_in or plan.initial
@@ -171,7 +171,7 @@ def replayed(course: Course, plan: Plan, *, from_start: bool) -> Course:
         visits[one.state] = max(one.visit, visits.get(one.state, 0))
     if plan.initial in visits:
         visits[plan.initial] += 1
-    return Course(plan.initial, R, visits=visits)
+    return Course(plan.initial, visits=visits)
 
 
 def _enter(course: Course, status: Status, state: str, visits: Mapping[str, int], done: tuple[Done, ...]) -> Course:

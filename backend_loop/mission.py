@@ -14,7 +14,7 @@ from backend_loop.outcomes import LONGEST_S, Fail
 from backend_loop.outcomes import Retry as Again
 from backend_loop.retry import Retry
 from backend_loop.states import Latest, StateSpec, UndoSpec, state, steps, undo
-from backend_loop.versions import Example, Upcast
+from backend_loop.versions import Example, Upcast, Versions
 from shared.catalogue import Row
 from shared.status import TERMINAL, Priority
 
@@ -62,6 +62,7 @@ class MissionType:
     plan: Plan
     states: Mapping[str, StateSpec] = field(repr=False)
     undos: Mapping[str, UndoSpec] = field(repr=False)
+    versions: Versions = field(repr=False)
 
     @property
     def kind(self) -> str:
@@ -71,7 +72,7 @@ class MissionType:
     @property
     def kinds(self) -> tuple[str, ...]:
         """All that it can run: its own version and those that are upcast."""
-        return tuple(f"{self.type}@{version}" for version in range(self.mission.oldest, self.version + 1))
+        return tuple(f"{self.type}@{version}" for version in range(self.versions.oldest, self.version + 1))
 
     def spec(self, course: Course) -> StateSpec | UndoSpec:
         """What is to be run now."""
@@ -206,7 +207,7 @@ def _define(cls: MissionClass) -> MissionType:
         initial=next(iter(table)),
         states={name: _plan(row, specs[name], undos.get(name)) for name, row in table.items()},
     )
-    return MissionType(name, cls.version, cls, plan, specs, undos)
+    return MissionType(name, cls.version, cls, plan, specs, undos, Versions(cls.version, cls.oldest, cls.upcasters))
 
 
 def _plan(row: Mapping[str, str], spec: StateSpec, undo_: UndoSpec | None) -> StatePlan:

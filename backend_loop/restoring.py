@@ -1,0 +1,46 @@
+"""What a claim found in the record, in the words of the type's newest version and for the present run. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from backend_loop import document
+from backend_loop.course import Course
+from backend_loop.machine import replayed
+from backend_loop.mission import MissionType
+
+
+class Restored(NamedTuple):
+    """How far a mission is, and its context as a dict that the type's newest model takes."""
+
+    course: Course
+    context: Mapping[str, Any]
+
+
+def restore(definition: MissionType, text: bytes, state: str, version: int, run: int) -> Restored:
+    """Read a record.
+
+    A run that the document does not know is a replay: from the start if the record names the first state and the
+    mission did not fail there, else from the state that the record names.
+
+    Args:
+        definition: of its type.
+        text: the document; empty: the mission is fresh, whatever its state is called in its own version.
+        state, version, run: as the record has them.
+
+    Raises:
+        ValueError: no document, or a state that the type does not have.
+        Exception: whatever an upcaster raises.
+    """
+    plan = definition.plan
+    if not text:
+        return Restored(Course(plan.initial), {})
+    kept = document.read(text, state, version, run)
+    course = definition.versions.course(kept.course, kept.version)
+    context = definition.versions.context(kept.context, kept.version)
+    if kept.run != run:
+        from_start = bool(course.undone) or (course.state == plan.initial and course.failed_in != plan.initial)
+        course = replayed(course, plan, from_start=from_start)
+        context = {} if from_start else context
+    if course.state not in plan.states:
+        raise ValueError(f"{definition.kind} has no state {course.state}: name it in the states of an Upcast")
+    return Restored(course, context)
