@@ -1,6 +1,7 @@
 """Permits (P12): all scopes or none, for the lease holder alone; they end with every commit, release and takeover."""
 
 import random
+from typing import Final
 
 import pytest
 
@@ -309,63 +310,69 @@ def test_nothing_is_left_of_one_that_ended_in_the_queue(verbs: Verbs) -> None:
     assert queue(verbs, "type:t") == []
 
 
+class Play:
+    """Two workers on six missions, and whatever they may do in whatever order."""
+
+    LIMITS: Final = {"type:t": 2, "dep:bank": 1, "tenant:a": 3}
+
+    def __init__(self, verbs: Verbs, seed: int) -> None:
+        self.verbs, self.dice = verbs, random.Random(seed)
+        self.names = [f"m{n}" for n in range(6)]
+        verbs.accept(*(New(name) for name in self.names))
+        self.held: dict[str, tuple[str, Taken]] = {}
+        self.revs = dict.fromkeys(self.names, 0)
+
+    def step(self) -> None:
+        verb = self.dice.choice(["claim", "ask", "ask", "ask", "commit", "commit", "release", "die"])
+        owner = self.dice.choice(["w1", "w2"])
+        if verb == "claim":
+            taken = self.verbs.take(owner, self.dice.randint(1, 3))
+            self.held |= {name: (owner, m) for name, m in taken.items()}
+        elif verb == "die" and owner in {who for who, _ in self.held.values()}:
+            take_over(self.verbs, owner)
+            self.held = {name: one for name, one in self.held.items() if one[0] != owner}
+            self.verbs._registered.discard(owner)
+        elif verb in ("ask", "commit", "release") and self.held:
+            name = self.dice.choice(sorted(self.held))
+            getattr(self, verb)(name, *self.held[name])
+
+    def ask(self, _: str, owner: str, m: Taken) -> None:
+        limits = self.dice.sample(sorted(self.LIMITS.items()), self.dice.randint(1, 3))
+        ask(self.verbs, m, *limits, owner=owner)
+
+    def commit(self, name: str, owner: str, m: Taken) -> None:
+        move = self.dice.choice(["stay", "wait", "leave", "yield"])
+        waits = {"waiting_for": self.dice.choice(["permit", "timer"]), "wake_at": 1}
+        write = m._replace(rev=self.revs[name]).write(move, **(waits if move in ("wait", "leave") else {}))  # type: ignore[arg-type]  # one of the moves
+        assert self.verbs.commit(owner, write)[0].word == "OK"
+        self.revs[name] += 1
+        if move != "stay":
+            del self.held[name]
+
+    def release(self, name: str, owner: str, m: Taken) -> None:
+        self.verbs.release(owner, (name, m.fence))
+        del self.held[name]
+
+    def end(self) -> None:
+        """All of them, after one permit for each."""
+        for name, (owner, m) in list(self.held.items()):
+            self.release(name, owner, m)
+        taken = self.verbs.take("last")
+        assert taken.keys() == set(self.names)
+        assert {ask(self.verbs, one, ("dep:bank", 6), owner="last") for one in taken.values()} == {("OK",)}
+        self.verbs.commit("last", *(one.write("end") for one in taken.values()))
+        for name in self.names:
+            self.verbs.set_score("retire", name, 1)
+        self.verbs.retire()
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_permits_never_leak_whatever_happens(verbs: Verbs, seed: int) -> None:
-    """Random verbs of two workers on six missions: never above a limit, and in the end nobody holds anything."""
-    dice = random.Random(seed)
-    names = [f"m{n}" for n in range(6)]
-    limits = {"type:t": 2, "dep:bank": 1, "tenant:a": 3}
-    verbs.accept(*(New(name) for name in names))
-    held: dict[str, tuple[str, Taken]] = {}
-    revs = dict.fromkeys(names, 0)
-
-    def commit(name: str, owner: str, m: Taken, move: str) -> None:
-        waits = {"waiting_for": dice.choice(["permit", "timer"]), "wake_at": 1}
-        fields = waits if move in ("wait", "leave") else {}
-        write = m._replace(rev=revs[name]).write(move, **fields)  # type: ignore[arg-type]  # one of the moves
-        if verbs.commit(owner, write)[0].word == "OK":
-            revs[name] += 1
-        if move != "stay":
-            held.pop(name, None)
-
+    """Never above a limit, and when all is over nobody holds one or waits for one."""
+    play = Play(verbs, seed)
     for _ in range(150):
-        owner = dice.choice(["w1", "w2"])
-        match dice.choice(["claim", "ask", "ask", "ask", "commit", "commit", "release", "death"]):
-            case "claim":
-                for name, m in verbs.take(owner, dice.randint(1, 3)).items():
-                    held[name] = owner, m
-            case "ask" if held:
-                name = dice.choice(sorted(held))
-                ask(verbs, held[name][1], *dice.sample(sorted(limits.items()), dice.randint(1, 3)), owner=held[name][0])
-            case "commit" if held:
-                name = dice.choice(sorted(held))
-                commit(name, *held[name], dice.choice(["stay", "wait", "leave", "yield"]))
-            case "release" if held:
-                name = dice.choice(sorted(held))
-                who, m = held.pop(name)
-                verbs.release(who, (name, m.fence))
-            case "death" if any(who == owner for who, _ in held.values()):
-                take_over(verbs, owner)
-                held = {name: one for name, one in held.items() if one[0] != owner}
-                verbs._registered.discard(owner)
-        assert [scope for scope, limit in limits.items() if len(holders(verbs, scope)) > limit] == []
+        play.step()
+        assert [scope for scope, limit in play.LIMITS.items() if len(holders(verbs, scope)) > limit] == []
         assert faults(read(verbs.redis)) == []
-    _end_all(verbs, names, held)
+    play.end()
     assert leftovers(read(verbs.redis)) == []
-
-
-def _end_all(verbs: Verbs, names: list[str], held: dict[str, tuple[str, Taken]]) -> None:
-    for name, (owner, m) in held.items():
-        verbs.release(owner, (name, m.fence))
-    for name in names:
-        if verbs.place(name) == "waiting":
-            verbs.redis.zadd(verbs.key("timers"), {name: 1})
-    verbs._registered.discard("last")
-    taken = verbs.take("last")
-    assert taken.keys() == set(names)
-    assert all(ask(verbs, one, ("dep:bank", 6), owner="last") == ("OK",) for one in taken.values())
-    verbs.commit("last", *(one.write("end") for one in taken.values()))
-    for name in names:
-        verbs.set_score("retire", name, 1)
-    verbs.retire()
-    verbs.release("last")
