@@ -12,17 +12,23 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontend_loop import problems
+from frontend_loop.bodies import Bodies
 from frontend_loop.connection import Parts
 from frontend_loop.control import Control
+from frontend_loop.dead_letters import DeadLetters
 from frontend_loop.door import Door
 from frontend_loop.feed import AGAIN_S, Feed
 from frontend_loop.hosts import HostCheck
 from frontend_loop.ingress import http, ws
 from frontend_loop.ingress.home import home_router
+from frontend_loop.ingress.verbs import verbs_router
 from frontend_loop.inspection import Inspection
+from frontend_loop.kinds import Kinds
 from frontend_loop.listing import Listing
 from frontend_loop.one_write import OneWrite
-from frontend_loop.operator import operator_router
+from frontend_loop.operating import Operating
+from frontend_loop.operator import dead_letter_router, operator_router
+from frontend_loop.replay import Replays
 from frontend_loop.results import Results
 from frontend_loop.serving import Server, SocketProtocol
 from shared import garbage, health, logs, telemetry
@@ -73,9 +79,15 @@ class Foreground:
         """Add all routes."""
         problems.install(app)
         app.router.routes.extend(health.routes(self.checks))
-        app.include_router(http.router(self.commands, self.results, self.control, self.catalogue, self.settings))
+        app.include_router(http.router(self.commands, self.results, self.catalogue, self.settings))
+        bodies, kinds = Bodies(self.settings), Kinds(self.link, self.catalogue)
+        operating = Operating(self.control, kinds)
+        app.include_router(verbs_router(self.results, self.control, operating, bodies, self.settings))
         listing, inspection = Listing(self.link, self.fleet), Inspection(self.link, self.catalogue)
-        app.include_router(operator_router(listing, inspection, self.results))
+        app.include_router(operator_router(listing, inspection, operating, self.results, bodies))
+        letters = DeadLetters(self.link, self.fleet)
+        replays = Replays(self.link, kinds, letters, self.fleet, self.settings)
+        app.include_router(dead_letter_router(letters, inspection, replays, self.results, bodies))
         app.include_router(home_router(self.settings))
 
     @contextlib.asynccontextmanager

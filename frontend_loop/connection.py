@@ -262,5 +262,5 @@ class Connection:
 
     async def _cancel(self, frame: Frame) -> None:
         mission = self._parts.results.genuine(frame.mission())
-        status = await self._parts.control.cancel(mission)
-        self._done_for(frame, {"correlation_id": mission.text, "status": status})
+        taken = await self._parts.control.cancel(mission)
+        self._done_for(frame, taken.document())

@@ -174,7 +174,7 @@ class Door:
                     row.initial,
                     self._front if watch is not None else "",
                     WATCH_MS,
-                    "",
+                    row.latest_of(place.held, command.payload),
                     place.reservation.used_until if place.reservation is not None else "",
                     envelope,
                 ),

@@ -1,18 +1,22 @@
 """Everything that Redis knows of one mission, and why it is where it is."""
 
 import asyncio
-import math
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pydantic import ValidationError
 from pydantic_core import from_json
 
-from frontend_loop.listing import row, target
+from frontend_loop.dead_letters import compensated, error
+from frontend_loop.listing import row
+from frontend_loop.record import Record, instant, ms, number, readable, target, whole
 from frontend_loop.why import Standing, why
 from shared import keys, traceparent
 from shared.catalogue import Catalogue
-from shared.clock import parse_rfc3339, rfc3339
+from shared.clock import parse_rfc3339
+from shared.envelope import Envelope
 from shared.errors import Problem
 from shared.ids import MissionId
 from shared.redis import Link
@@ -20,18 +24,9 @@ from shared.redis import Link
 HISTORY: Final = 1_000
 """Events shown, the newest; each has its `seq`, so that it is seen where older ones are left out."""
 
-LATEST: Final = 253_402_300_799_999
-"""The last millisecond of the year 9999: beyond it no time can be shown, and no number of ours is."""
 
-NUMBERS: Final = frozenset(
-    {
-        *("created_at", "started_at", "ready_at", "wake_at", "parked_at", "deadline"),
-        *("order", "version", "run", "deaths", "fence", "rev", "seq", "unread"),
-    }
-)
-"""Fields of a record that hold whole numbers."""
-
-Record = dict[str, str]
+_WHOLE: Final = dict.fromkeys(("place", "lane", "status", "state", "version"), "")
+"""What a damaged record may lack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +40,9 @@ class Around:
     holds: bool
     waiters: int
     ahead: int | None
+    dead_since: int | None
+    kept_until: int | None
+    outbox: int
 
 
 class Inspection:
@@ -72,8 +70,8 @@ class Inspection:
         if "type" not in raw:
             raise Problem("expired", "this mission has ended and is no longer kept", correlation_id=task_id)
         now = int(time[0]) * 1000 + int(time[1]) // 1000
-        envelope, document = _json(raw.pop("envelope", b"")), _json(raw.pop("document", b""))
-        record = {name: _sane(name, value.decode(errors="replace")) for name, value in raw.items()}
+        sent, document = raw.pop("envelope", b""), _json(raw.pop("document", b""))
+        envelope, record = _json(sent), _WHOLE | readable(raw)
         around = await self._around(shard, task_id, record, now)
         course = {name: value for name, value in document.items() if name != "context"}
         history, ended = [_json(event) for event in log], _json(result) if result is not None else None
@@ -84,34 +82,42 @@ class Inspection:
             "course": course,
             "context": document.get("context"),
             "envelope": envelope,
+            "envelope_base64": None if _is_envelope(sent) else base64.b64encode(sent).decode(),
             "trace_id": _trace_id(envelope),
             "history": history,
             "result": ended,
+            "dead_letter": _dead_letter(record, around, log, result),
         }
 
     async def _around(self, shard: int, task_id: str, record: Record, now: int) -> Around:
         """What stands outside its record: lease, target, neighbours in line."""
         held, place = record.get("target", ""), record["place"]
         line = keys.waiters(shard, held) if place == "waiters" else keys.lane(shard, record["lane"])
-        workers, lease_end, holder, waiters, ahead = await asyncio.gather(
+        workers, lease_end, holder, waiters, ahead, dead, until, rows = await asyncio.gather(
             self._link.call("ZCOUNT", keys.owners(shard), f"({now}", "+inf"),
             self._link.call("ZSCORE", keys.owners(shard), record.get("owner", "")),
             self._link.call("GET", keys.target(shard, held)),
             self._link.call("ZCARD", keys.waiters(shard, held)),
             self._link.call("ZRANK", line, task_id),
+            self._link.call("ZSCORE", keys.dead_letters(shard), task_id),
+            self._link.call("ZSCORE", keys.retire(shard), task_id),
+            self._link.call("LLEN", keys.outbox(shard, task_id)),
         )
         return Around(
             now=now,
             workers=workers,
-            lease_end=_whole(lease_end.decode()) or None if lease_end is not None else None,
+            lease_end=whole(lease_end.decode()) or None if lease_end is not None else None,
             holder=holder.decode() if holder is not None else None,
             holds=holder == task_id.encode(),
             waiters=waiters,
             ahead=ahead if place in {"lane", "waiters"} else None,
+            dead_since=whole(dead.decode()) if dead is not None else None,
+            kept_until=whole(until.decode()) if until is not None else None,
+            outbox=rows,
         )
 
     def _tries(self, record: Record) -> int | None:
-        entry = self._catalogue.find(record["type"], int(record["version"]))
+        entry = self._catalogue.find(record["type"], number(record, "version"))
         tries = entry.row.states.get(record["state"], {}).get("retry", {}).get("tries") if entry else None
         return tries if isinstance(tries, int) else None
 
@@ -120,25 +126,53 @@ def _told(task_id: str, record: Record, around: Around, course: Mapping[str, Any
     """The record as a document."""
     place, visits = record["place"], course.get("visits", {})
     hold = {"holder": around.holder, "waiters": around.waiters} if target(record) is not None else None
-    lease = {"owner": record.get("owner"), "ends_at": _time(around.lease_end)} if place == "leased" else None
+    lease = {"owner": record.get("owner"), "ends_at": instant(around.lease_end)} if place == "leased" else None
     return row(task_id, record) | {
         "place": place,
         "lane": record["lane"],
-        "order": int(record["order"]),
+        "inherits": record["lane"].partition(":")[0] if record.get("base") else None,
+        "order": number(record, "order"),
         "ahead": around.ahead,
         "attempt": course.get("attempt", 1),
         "visit": visits.get(record["state"], 1),
         "visits": visits,
         "transitions": course.get("transitions", 0),
-        **{name: int(record.get(name, 0)) for name in ("deaths", "fence", "rev", "seq", "unread")},
-        "run": int(record.get("run", 1)),
+        **{name: number(record, name) for name in ("deaths", "solo_deaths", "fence", "rev", "seq", "unread")},
+        "run": number(record, "run", 1),
+        "permits": record.get("permits", "").split(),
+        "latest": record.get("latest", "").partition(":")[2] or None,
         "lease": lease,
         "hold": hold,
-        "started_at": _time(_ms(record, "started_at")),
-        "ready_at": _time(_ms(record, "ready_at")),
-        "wake_at": _time(_ms(record, "wake_at")) if place in {"waiting", "paused"} else None,
-        "parked_at": _time(_ms(record, "parked_at")) if place == "parked" else None,
+        "started_at": instant(ms(record, "started_at")),
+        "ready_at": instant(ms(record, "ready_at")),
+        "wake_at": instant(ms(record, "wake_at")) if place in {"waiting", "paused"} else None,
+        "parked_at": instant(ms(record, "parked_at")) if place == "parked" else None,
+        "paused_at": instant(ms(record, "paused_at")) if place == "paused" else None,
     }
+
+
+def _dead_letter(record: Record, around: Around, log: Sequence[bytes], result: bytes | None) -> dict[str, Any] | None:
+    """What replaying it needs; None: it is no dead letter."""
+    if around.dead_since is None or record["place"] != "ended":
+        return None
+    why = error(log[-1] if log else None, result)
+    return {
+        "failed_in": record.get("failed_in"),
+        "code": why.get("code"),
+        "message": why.get("message"),
+        "ended_at": instant(around.dead_since),
+        "kept_until": instant(around.kept_until),
+        "undone": compensated(log),
+        "outbox": around.outbox,
+    }
+
+
+def _is_envelope(raw: bytes) -> bool:
+    try:
+        Envelope.model_validate_json(raw)
+    except ValidationError:
+        return False
+    return True
 
 
 def _standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
@@ -159,17 +193,17 @@ def _standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         state=record["state"],
         kind=f"{record['type']}@{record['version']}",
         entered_at=_entered(record, history),
-        ready_at=_ms(record, "ready_at"),
-        wake_at=_ms(record, "wake_at"),
-        parked_at=_ms(record, "parked_at"),
-        deadline=_ms(record, "deadline"),
+        ready_at=ms(record, "ready_at"),
+        wake_at=ms(record, "wake_at"),
+        parked_at=ms(record, "parked_at"),
+        deadline=ms(record, "deadline"),
         finished_at=parse_rfc3339(finished) if finished else None,
         waiting_for=record.get("waiting_for") or None,
         awaited=course.get("awaited"),
         attempt=course.get("attempt", 1),
         tries=tries,
-        deaths=int(record.get("deaths", 0)),
-        unread=int(record.get("unread", 0)),
+        deaths=number(record, "deaths"),
+        unread=number(record, "unread"),
         owner=record.get("owner"),
         lease_ends_at=around.lease_end,
         workers=around.workers,
@@ -185,7 +219,7 @@ def _standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
 
 def _entered(record: Record, history: Sequence[Mapping[str, Any]]) -> int | None:
     """When it came into its present state: the oldest of the newest events that name it."""
-    entered = _ms(record, "created_at")
+    entered = ms(record, "created_at")
     for event in reversed(history):
         if event.get("state") != record["state"]:
             break
@@ -222,24 +256,3 @@ def _json(raw: bytes) -> dict[str, Any]:
 def _trace_id(envelope: Mapping[str, Any]) -> str | None:
     header = traceparent.valid(envelope.get("traceparent"))
     return header.split("-")[1] if header is not None else None
-
-
-def _sane(name: str, text: str) -> str:
-    """A number of a record as `int` reads it: whoever wrote it, an operator is shown the mission all the same."""
-    return str(_whole(text)) if text and name in NUMBERS else text
-
-
-def _whole(text: str) -> int:
-    try:
-        number = float(text)
-    except ValueError:
-        return 0
-    return 0 if math.isnan(number) else int(min(max(number, 0), LATEST))
-
-
-def _ms(record: Record, name: str) -> int | None:
-    return int(record[name]) if record.get(name) else None
-
-
-def _time(ms: int | None) -> str | None:
-    return None if ms is None else rfc3339(ms)

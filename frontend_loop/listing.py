@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, TypeAdapter
 from pydantic_core import to_json
 
 from frontend_loop.reading import invalid
+from frontend_loop.record import Record, instant, ms, number, priority, readable, target
 from frontend_loop.results import waiting_for
 from shared import keys
-from shared.clock import rfc3339
 from shared.fleet import Fleet
-from shared.redis import Link
+from shared.redis import Link, ReplyError
 from shared.status import Status
 
 MOST: Final = 200
@@ -31,7 +31,7 @@ STEPS: Final = 50
 
 FIELDS: Final = (
     *("type", "version", "status", "state", "place", "waiting_for"),
-    *("target", "lane", "root", "created_at", "deadline"),
+    *("target", "lane", "base", "root", "created_at", "deadline"),
 )
 
 
@@ -134,35 +134,34 @@ class Listing:
         """The rows of those that are there still."""
         missions = [mission for text in ids if (mission := self._fleet.ids.read(text)) is not None]
         reads = [self._link.call("HMGET", keys.mission(one.shard, one.text), *FIELDS) for one in missions]
-        records = [_record(values) for values in await asyncio.gather(*reads)]
-        return [row(one.text, record) for one, record in zip(missions, records, strict=True) if "type" in record]
+        answers = await asyncio.gather(*reads, return_exceptions=True)
+        rows = []
+        for one, values in zip(missions, answers, strict=True):
+            if isinstance(values, ReplyError):
+                continue  # a key that is no record of ours, whatever its name: the others are told all the same
+            if isinstance(values, BaseException):
+                raise values
+            found = readable(dict(zip(FIELDS, values, strict=True)))
+            if "type" in found:
+                rows.append(row(one.text, found))
+        return rows
 
 
-def _record(values: list[bytes | None]) -> dict[str, str]:
-    return {name: value.decode() for name, value in zip(FIELDS, values, strict=True) if value is not None}
-
-
-def row(task_id: str, record: dict[str, str]) -> dict[str, Any]:
+def row(task_id: str, record: Record) -> dict[str, Any]:
     """What a list says of a mission, from its record."""
-    status = record["status"]
     return {
         "task_id": task_id,
-        "correlation_id": record.get("root", task_id),
+        "correlation_id": record.get("root") or task_id,
         "type": record["type"],
-        "version": int(record["version"]),
-        "status": status,
-        "state": record["state"],
+        "version": number(record, "version"),
+        "status": record.get("status", ""),
+        "state": record.get("state", ""),
         "waiting_for": waiting_for(record),
         "target": target(record),
-        "priority": record["lane"].partition(":")[0],
-        "created_at": rfc3339(int(record["created_at"])),
-        "deadline": rfc3339(int(record["deadline"])),
+        "priority": priority(record),
+        "created_at": instant(ms(record, "created_at")),
+        "deadline": instant(ms(record, "deadline")),
     }
-
-
-def target(record: dict[str, str]) -> str | None:
-    """The target without its tenant."""
-    return record.get("target", "").partition(":")[2] or None
 
 
 def _wanted(filters: Filters, root: str | None) -> Callable[[dict[str, Any]], bool]:

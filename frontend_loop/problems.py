@@ -8,6 +8,7 @@ from starlette.responses import Response
 from frontend_loop.reading import invalid, pointer
 from shared.errors import Problem, RedisAwayError, unavailable
 from shared.logs import get
+from shared.redis import ReplyError
 
 log = get(__name__)
 
@@ -32,6 +33,12 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RedisAwayError)
     async def _away(request: Request, error: RedisAwayError) -> Response:
         return answer(unavailable(str(error)), request.url.path)
+
+    @app.exception_handler(ReplyError)
+    async def _damaged(request: Request, error: ReplyError) -> Response:
+        log.error("redis refused", path=request.url.path, error=str(error))
+        detail = "Redis refused what this needs: a key of it is damaged; the log says why"
+        return answer(unavailable(detail), request.url.path)
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(request: Request, error: RequestValidationError) -> Response:

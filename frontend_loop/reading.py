@@ -1,13 +1,15 @@
 """Foreign bytes to JSON that can be kept: what passes here comes back exactly; all else is a problem with a pointer."""
 
 import math
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from shared.envelope import Command
 from shared.errors import Problem
+
+Model = TypeVar("Model", bound=BaseModel)
 
 MOST_ERRORS: Final = 20
 _MESSAGE: Final = 300
@@ -54,8 +56,17 @@ def read_command(value: Any) -> Command:
         raise Problem(
             "invalid", 'a command is a JSON object: {"type": "…", "payload": {…}}', errors=[_error([], "not an object")]
         )
+    return read_as(Command, value)
+
+
+def read_as(model: type[Model], value: Any) -> Model:
+    """A value of a model from parsed JSON.
+
+    Raises:
+        Problem: 422, with a pointer per fault.
+    """
     try:
-        return Command.model_validate(value)
+        return model.model_validate(value)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)[:MOST_ERRORS]
         errors = [_error(list(fault["loc"]), fault["msg"]) for fault in faults]
@@ -82,7 +93,7 @@ def invalid(errors: list[dict[str, str]]) -> Problem:
     """A 422 that says its first fault in the detail and all of them in `errors`."""
     first = errors[0]
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return Problem("invalid", f"{first['pointer'] or 'the command'}: {first['detail']}{more}", errors=errors)
+    return Problem("invalid", f"{first['pointer'] or 'the body'}: {first['detail']}{more}", errors=errors)
 
 
 def _error(path: list[str | int], detail: str) -> dict[str, str]:

@@ -1,18 +1,19 @@
 """A mission's result, now or as soon as there is one."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import to_json
 
 from frontend_loop.feed import Feed, Reading
+from frontend_loop.record import whole
 from shared.clock import rfc3339
 from shared.errors import Problem
 from shared.fleet import Fleet
 from shared.ids import MissionId
-from shared.status import Status, WaitingFor
+from shared.status import TERMINAL, WaitingFor
 
 REREAD_S: Final = 2.0
 """A waiter reads again so often, should every hint be lost."""
@@ -121,27 +122,26 @@ def _document(task_id: str, reading: Reading) -> Document:
     if reading.result is not None:
         return Document(reading.result, final=True)
     record = reading.record
-    if record is None or Status(record["status"]).terminal:
+    if record is None or record.get("status") in TERMINAL:
         raise Problem("expired", "this mission has ended and its result is no longer kept", correlation_id=task_id)
-    created, started = record.get("created_at"), record.get("started_at")
     return Document(
         to_json(
             {
                 "correlation_id": record.get("root", task_id),
                 "task_id": task_id,
                 "type": record["type"],
-                "status": record["status"],
-                "state": record["state"],
-                "seq": int(record.get("seq", 0)),
+                "status": record.get("status"),
+                "state": record.get("state"),
+                "seq": whole(record.get("seq", "0")),
                 "result": None,
                 "error": None,
                 "reason": None,
                 "waiting_for": waiting_for(record),
-                "run": int(record.get("run", 1)),
+                "run": whole(record.get("run", "1")),
                 "progress": None,
                 "freshness": None,
-                "created_at": rfc3339(int(created)) if created else None,
-                "started_at": rfc3339(int(started)) if started else None,
+                "created_at": _time(record, "created_at"),
+                "started_at": _time(record, "started_at"),
                 "finished_at": None,
                 "expires_at": None,
             }
@@ -150,7 +150,12 @@ def _document(task_id: str, reading: Reading) -> Document:
     )
 
 
-def waiting_for(record: dict[str, str]) -> str | None:
+def _time(record: Mapping[str, str], name: str) -> str | None:
+    text = record.get(name)
+    return rfc3339(whole(text)) if text else None
+
+
+def waiting_for(record: Mapping[str, str]) -> str | None:
     """What a mission that is not running waits for, from where it stands."""
     match record.get("place"):
         case "lane" | "parked":

@@ -58,6 +58,11 @@ class Row(BaseModel):
         value = payload.get(self.latest["field"])
         return self.latest["aspects"].get(value) if isinstance(value, str) else None
 
+    def latest_of(self, held: str, payload: Mapping[str, Any]) -> str:
+        """What a command wants to be the newest of, "tenant:target:aspect", or ""; `held` is "tenant:target" or ""."""
+        aspect = self.aspect(payload) if held and self.latest is not None else None
+        return f"{held}:{aspect}" if aspect else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:

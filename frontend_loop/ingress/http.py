@@ -1,14 +1,12 @@
-"""HTTP in: commands, results, cancel, mission types. The hot POST is a plain ASGI endpoint in front of the router."""
+"""HTTP in: commands, results, mission types. The hot POST is a plain ASGI endpoint in front of the router."""
 
 from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
-from pydantic_core import to_json
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from frontend_loop.control import Control
 from frontend_loop.door import Door
 from frontend_loop.idempotency import agreed, from_header
 from frontend_loop.results import Results
@@ -88,9 +86,7 @@ async def read_body(receive: Receive, limit: int) -> bytes:
             raise Problem("bad_json", "the client left before the end of the body")
         body += message.get("body", b"")
         if len(body) > limit:
-            raise Problem(
-                "too_large", f"a command may have {limit} bytes: keep large data elsewhere and send a reference"
-            )
+            raise Problem("too_large", f"a body may have {limit} bytes: keep large data elsewhere and send a reference")
         if not message.get("more_body"):
             return body
 
@@ -101,9 +97,7 @@ async def gone(receive: Receive) -> None:
         pass
 
 
-def router(
-    commands: Commands, results: Results, control: Control, catalogue: Catalogue, settings: Settings
-) -> APIRouter:
+def router(commands: Commands, results: Results, catalogue: Catalogue, settings: Settings) -> APIRouter:
     """The routes of this issue's part of the contract, with their OpenAPI."""
     routes = APIRouter()
     body_schema = {"content": {"application/json": {"schema": Command.model_json_schema()}}, "required": True}
@@ -126,14 +120,6 @@ def router(
         if not document.final:
             response.headers["retry-after"] = POLL_AFTER_S
         return response
-
-    @routes.post(COMMANDS + "/{correlation_id}/cancel", status_code=202, tags=["commands"])
-    async def cancel(correlation_id: str) -> Response:
-        """Cancel: at once if it never began, else as soon as its handler can be cut."""
-        mission = results.genuine(correlation_id)
-        status = await control.cancel(mission)
-        body = to_json({"correlation_id": mission.text, "status": status})
-        return Response(body, 202, {"x-correlation-id": mission.text}, media_type="application/json")
 
     @routes.get("/v1/mission-types", tags=["types"])
     async def mission_types() -> dict[str, Any]:
