@@ -15,7 +15,7 @@ from typing import Final
 from backend_loop.breakers import Breakers, Call, Refusal, Word
 from backend_loop.course import Course
 from backend_loop.dependency import Dependency
-from backend_loop.mission import MissionType, StateSpec, UndoSpec
+from backend_loop.mission import MissionType
 from backend_loop.outcomes import NoPermit, Outcome, Retry
 from backend_loop.redis_clock import RedisClock
 from backend_loop.states import StateSpec, UndoSpec
@@ -30,7 +30,7 @@ QUEUE_MS: Final = (1_000, 100, 20_000)
 longer for each in front of it, and this at most, which is short enough to keep its target meanwhile."""
 
 SPREAD_MS: Final = (200, 5_000)
-"""Whoever waits for a breaker comes back within a span as long as the wait itself, but not shorter or longer than this."""
+"""Whoever waits for a breaker comes back within a span as long as the wait itself, but at least and at most so long."""
 
 
 class Admission:
@@ -51,7 +51,7 @@ class Admission:
         self._grace_ms = round(max(settings.lease_s, settings.cut_grace_s) * 1000)
 
     async def enter(
-        self, claimed: Claimed, course: Course, spec: StateSpec | UndoSpec | UndoSpec, definition: MissionType
+        self, claimed: Claimed, course: Course, spec: StateSpec | UndoSpec, definition: MissionType
     ) -> NoPermit | None:
         """Ask last thing before the handler; None: it may begin, and `left` is to be called after it.
 
@@ -76,7 +76,7 @@ class Admission:
                 return _wait(dependency, refusal)
         return None
 
-    async def left(self, claimed: Claimed, spec: StateSpec | UndoSpec | UndoSpec, outcome: Outcome | None) -> None:
+    async def left(self, claimed: Claimed, spec: StateSpec | UndoSpec, outcome: Outcome | None) -> None:
         """Say what came of a handler that `enter` let begin; None: it was cut.
 
         A Retry is a failure of all that the state uses, whatever it came from: an exception, a time-out, the author's
@@ -90,7 +90,7 @@ class Admission:
         for dependency in spec.uses:
             self._breakers.report(dependency, call, word, after_ms)
 
-    def _call(self, claimed: Claimed, spec: StateSpec | UndoSpec | UndoSpec, *, again: bool) -> Call:
+    def _call(self, claimed: Claimed, spec: StateSpec | UndoSpec, *, again: bool) -> Call:
         lasts_ms = round(spec.timeout_s * 1000) + self._grace_ms
         return Call(f"{claimed.task_id}:{claimed.fence}", lasts_ms, again)
 

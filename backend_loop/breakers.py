@@ -1,8 +1,8 @@
 """Whether a dependency may be called now: one truth for all workers, in Redis, in the dependency's home shard (P12).
 
 Why *failures in a row* and no error rate in a window: it needs one counter and no clock, it works for a call an hour as
-for a thousand a second, and a dependency that answers four of five calls is better served by retries within their budget
-than by being left alone.
+well as for a thousand a second, and a dependency that answers four of five calls is better served by retries within
+their budget than by being left alone.
 """
 
 import asyncio
