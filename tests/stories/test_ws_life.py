@@ -87,7 +87,7 @@ async def test_a_foreground_listens_before_redis_has_the_command(
         door, listening = front.foreground.door, list[int]()
         write = door._write
 
-        async def wrote(*args: Any) -> int:
+        async def wrote(*args: Any) -> tuple[int, bool]:
             listening.append(front.listening)
             return await write(*args)
 
