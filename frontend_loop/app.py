@@ -21,6 +21,7 @@ from frontend_loop.feed import AGAIN_S, Feed
 from frontend_loop.hosts import HostCheck
 from frontend_loop.ingress import http, ws
 from frontend_loop.ingress.home import home_router
+from frontend_loop.ingress.types import types_router
 from frontend_loop.ingress.verbs import verbs_router
 from frontend_loop.inspection import Inspection
 from frontend_loop.kinds import Kinds
@@ -31,7 +32,7 @@ from frontend_loop.operator import dead_letter_router, operator_router
 from frontend_loop.replay import Replays
 from frontend_loop.results import Results
 from frontend_loop.serving import Server, SocketProtocol
-from shared import garbage, health, logs, telemetry
+from shared import catalogue_file, garbage, health, logs, telemetry
 from shared.catalogue import Catalogue
 from shared.errors import RedisAwayError
 from shared.fleet import Fleet, FleetMismatchError
@@ -60,8 +61,13 @@ class Foreground:
     """The parts of one foreground, wired; `serve` them by `app`."""
 
     def __init__(self, settings: Settings, redis_url: str) -> None:
-        """Nothing is opened yet."""
+        """Nothing is opened yet.
+
+        Raises:
+            CatalogueFileError: the rows for a first start cannot be read.
+        """
         self.settings, self.redis_url = settings, redis_url
+        self._first_rows = catalogue_file.read(settings.catalogue) if settings.catalogue is not None else {}
         self.link = Link(redis_url, timeout_s=settings.redis_timeout_s)
         self.catalogue, self.fleet = Catalogue(), Fleet(settings.shards)
         self.loops, self.checks = Loops(), health.Checks()
@@ -79,7 +85,8 @@ class Foreground:
         """Add all routes."""
         problems.install(app)
         app.router.routes.extend(health.routes(self.checks))
-        app.include_router(http.router(self.commands, self.results, self.catalogue, self.settings))
+        app.include_router(http.router(self.commands, self.results, self.settings))
+        app.include_router(types_router(self.catalogue))
         bodies, kinds = Bodies(self.settings), Kinds(self.link, self.catalogue)
         operating = Operating(self.control, kinds)
         app.include_router(verbs_router(self.results, self.control, operating, bodies, self.settings))
@@ -99,8 +106,7 @@ class Foreground:
             # without Redis the front answers 503, and joins later
             async with asyncio.timeout(JOIN_S):
                 await self.link.up()
-                await self.fleet.join(self.link)
-                await self.catalogue.refresh(self.link)
+                await self._learn()
         await self.feed.open(self.redis_url, settings.redis_timeout_s)
         for loop in self._loops():
             self.loops.add(loop)
@@ -134,11 +140,17 @@ class Foreground:
 
     async def _follow(self) -> Answer:
         try:
-            await self.fleet.join(self.link)  # again and again: Redis may have lost its data
-            await self.catalogue.refresh(self.link)
+            await self._learn()
         except RedisAwayError:
             return After(AGAIN_S)  # whose link says so in the log; this foreground must be there as soon as Redis is
         return Idle()
+
+    async def _learn(self) -> None:
+        """Join the fleet and learn its types; again and again, since Redis may have lost its data."""
+        await self.fleet.join(self.link)
+        if self.catalogue.revision <= 0 and await catalogue_file.publish(self.link, self._first_rows):
+            log.info("catalogue of a first start published", rows=len(self._first_rows))
+        await self.catalogue.refresh(self.link)
 
     async def _joined(self) -> None:
         if not self.fleet.joined:
@@ -214,7 +226,7 @@ def run(settings: Settings) -> None:
         serving = server(Foreground(settings, settings.redis_url))
         garbage.settle()
         serving.run()
-    except (FleetMismatchError, RedisUrlError) as error:
+    except (FleetMismatchError, RedisUrlError, catalogue_file.CatalogueFileError) as error:
         raise SystemExit(str(error)) from None
     finally:
         telemetry.shutdown()

@@ -28,6 +28,10 @@ class Settings(BaseSettings):
     state_dir: Path = Field(Path(".dualloop"), description="folder of the embedded Redis, the home and process files")
     redis_url: str | None = Field(None, description="redis://, rediss:// or unix://; unset: the embedded Redis of `up`")
     redis_server: Path | None = Field(None, description="program of the embedded Redis; unset: the bundled one")
+    catalogue: Path | None = Field(
+        None,
+        description="file of `dualloop types export`: the types a foreground knows where no worker has announced any",
+    )
     missions: Annotated[tuple[str, ...], NoDecode] = Field((), description="import paths of mission modules, by comma")
     pools: Annotated[tuple[str, ...], NoDecode] = Field(("default",), description="pools this worker serves, by comma")
     shards: int = Field(1, ge=1, le=1024, description="shards of the fleet; fixed at its first start")

@@ -20,7 +20,6 @@ LONG_FILES = {
 
 LONG_FUNCTIONS = {
     "frontend_loop/door.py::take": "the path of one command, in the order in which it is walked",
-    "frontend_loop/ingress/http.py::router": "a closure a route, over the parts that all of them share",
 }
 """Debts: path::name and reason."""
 

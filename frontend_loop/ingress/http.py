@@ -1,7 +1,7 @@
-"""HTTP in: commands, results, mission types. The hot POST is a plain ASGI endpoint in front of the router."""
+"""HTTP in: commands, results. The hot POST is a plain ASGI endpoint in front of the router."""
 
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -10,7 +10,6 @@ from starlette.types import Receive, Scope, Send
 from frontend_loop.door import Door
 from frontend_loop.idempotency import agreed, from_header
 from frontend_loop.results import Results
-from shared.catalogue import Catalogue
 from shared.envelope import Command
 from shared.errors import Problem, RedisAwayError, unavailable
 from shared.logs import get
@@ -97,7 +96,7 @@ async def gone(receive: Receive) -> None:
         pass
 
 
-def router(commands: Commands, results: Results, catalogue: Catalogue, settings: Settings) -> APIRouter:
+def router(commands: Commands, results: Results, settings: Settings) -> APIRouter:
     """The routes of this issue's part of the contract, with their OpenAPI."""
     routes = APIRouter()
     body_schema = {"content": {"application/json": {"schema": Command.model_json_schema()}}, "required": True}
@@ -120,33 +119,6 @@ def router(commands: Commands, results: Results, catalogue: Catalogue, settings:
         if not document.final:
             response.headers["retry-after"] = POLL_AFTER_S
         return response
-
-    @routes.get("/v1/mission-types", tags=["types"])
-    async def mission_types() -> dict[str, Any]:
-        """What live workers know, each type in its newest version."""
-        return {
-            "mission_types": [
-                {
-                    "type": row.type,
-                    "version": row.version,
-                    "versions": catalogue.versions(row.type),
-                    "description": row.description,
-                    "pool": row.pool,
-                    "priority": row.priority,
-                    "target": row.target,
-                    "states": list(row.states),
-                }
-                for row in catalogue.newest()
-            ]
-        }
-
-    @routes.get("/v1/mission-types/{type_}", tags=["types"])
-    async def mission_type(type_: str, version: int | None = None) -> dict[str, Any]:
-        """The payload's JSON Schema, the states and the transitions of a type."""
-        entry = catalogue.find(type_, version)
-        if entry is None:
-            raise Problem("not_found", f"no live worker knows {type_}" + (f" in version {version}" if version else ""))
-        return entry.row.model_dump(mode="json") | {"versions": catalogue.versions(type_)}
 
     return routes
 
