@@ -5,8 +5,7 @@ A page goes on where the one before ended, by time and id, so what is replayed m
 
 import asyncio
 import base64
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -154,18 +153,10 @@ def error(last: bytes | None, result: bytes | None) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-_COMPENSATING: Final = re.compile(rb'\{"seq":\d+,"at":"[^"]*","status":"COMPENSATING"')
-_REPLAYED: Final = b'"data":{"event":"replayed"'
-
-
-def compensated(events: Sequence[bytes]) -> bool:
-    """Whether the log says that in its present run something may have been undone."""
-    for event in reversed(events):
-        if _COMPENSATING.match(event):
-            return True
-        if _REPLAYED in event:
-            return False
-    return False
+def undone(document: bytes | None) -> list[str]:
+    """The states that were undone, from the record's document; where that cannot be read, nobody knows of any."""
+    done = (_object(document) or {}).get("undone")
+    return [str(one[0]) for one in done if isinstance(one, list) and one] if isinstance(done, list) else []
 
 
 def _object(raw: bytes | None) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from frontend_loop.dead_letters import compensated, error
+from frontend_loop.dead_letters import error, undone
 from frontend_loop.listing import row
 from frontend_loop.record import Record, instant, ms, number, readable, target, whole
 from frontend_loop.why import Standing, why
@@ -70,8 +70,8 @@ class Inspection:
         if "type" not in raw:
             raise Problem("expired", "this mission has ended and is no longer kept", correlation_id=task_id)
         now = int(time[0]) * 1000 + int(time[1]) // 1000
-        sent, document = raw.pop("envelope", b""), _json(raw.pop("document", b""))
-        envelope, record = _json(sent), _WHOLE | readable(raw)
+        sent, kept = raw.pop("envelope", b""), raw.pop("document", b"")
+        envelope, document, record = _json(sent), _json(kept), _WHOLE | readable(raw)
         around = await self._around(shard, task_id, record, now)
         course = {name: value for name, value in document.items() if name != "context"}
         history, ended = [_json(event) for event in log], _json(result) if result is not None else None
@@ -86,7 +86,7 @@ class Inspection:
             "trace_id": _trace_id(envelope),
             "history": history,
             "result": ended,
-            "dead_letter": _dead_letter(record, around, log, result),
+            "dead_letter": _dead_letter(record, around, error(log[-1] if log else None, result), undone(kept)),
         }
 
     async def _around(self, shard: int, task_id: str, record: Record, now: int) -> Around:
@@ -151,18 +151,19 @@ def _told(task_id: str, record: Record, around: Around, course: Mapping[str, Any
     }
 
 
-def _dead_letter(record: Record, around: Around, log: Sequence[bytes], result: bytes | None) -> dict[str, Any] | None:
+def _dead_letter(
+    record: Record, around: Around, why: Mapping[str, Any], undone: Sequence[str]
+) -> dict[str, Any] | None:
     """What replaying it needs; None: it is no dead letter."""
     if around.dead_since is None or record["place"] != "ended":
         return None
-    why = error(log[-1] if log else None, result)
     return {
         "failed_in": record.get("failed_in"),
         "code": why.get("code"),
         "message": why.get("message"),
         "ended_at": instant(around.dead_since),
         "kept_until": instant(around.kept_until),
-        "undone": compensated(log),
+        "undone": undone,
         "outbox": around.outbox,
     }
 

@@ -9,7 +9,7 @@ from pydantic_core import from_json, to_json
 
 from frontend_loop.bodies import Replayed, ReplayedAll
 from frontend_loop.control import OPERATOR, By
-from frontend_loop.dead_letters import DeadLetters, compensated
+from frontend_loop.dead_letters import DeadLetters, undone
 from frontend_loop.kinds import Found, Kinds
 from frontend_loop.operating import by
 from frontend_loop.reading import invalid, read_payload
@@ -41,7 +41,7 @@ class _Dead:
     mission: MissionId
     found: Found
     envelope: bytes
-    undone: bool
+    undone: list[str]
 
     @property
     def correlation_id(self) -> str:
@@ -66,7 +66,7 @@ class Replays:
         row = dead.found.entry.row if dead.found.entry is not None else None
         from_ = wanted.from_ or ("start" if dead.undone else "failed_state")
         if from_ == "failed_state" and dead.undone:
-            detail = "what it had done was undone: replay it from the start"
+            detail = f"{', '.join(dead.undone)} of it was undone: replay it from the start"
             raise Problem("undone", detail, correlation_id=dead.correlation_id)
         envelope = b"" if wanted.payload is None else _corrected(dead, wanted.payload)
         key = "new" if envelope else wanted.key
@@ -119,14 +119,13 @@ class Replays:
         return {"task_id": mission.text, "discarded": True}
 
     async def _dead(self, mission: MissionId) -> _Dead:
-        found, envelope, events = await asyncio.gather(
+        found, (envelope, document) = await asyncio.gather(
             self._kinds.find(mission, *FIELDS),
-            self._link.call("HGET", keys.mission(mission.shard, mission.text), "envelope"),
-            self._link.call("LRANGE", keys.log(mission.shard, mission.text), 0, -1),
+            self._link.call("HMGET", keys.mission(mission.shard, mission.text), "envelope", "document"),
         )
         if found.record["place"] != "ended":
             _allowed("RUNNING", mission.text, "replayed")
-        return _Dead(mission, found, envelope or b"", compensated(events))
+        return _Dead(mission, found, envelope or b"", undone(document))
 
     async def _run(self, dead: _Dead, wanted: Replayed, order: tuple[str, str, int, str, bytes]) -> int:
         mission, asks = dead.mission, {"by": OPERATOR, **by(wanted).told()}
