@@ -48,8 +48,6 @@ KINDS: Final = {
     "looks": "hash",
     "held": "set",
     "signals": "set",
-    "idem": "hash",
-    "used": "string",
     "tick": "string",
     "order": "string",
     "fence": "string",

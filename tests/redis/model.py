@@ -3,119 +3,141 @@
 Written from the protocol's table, not from the Lua. One tenant, one pool; time passes only where a test says so.
 """
 
-import math
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
 
-from tests.redis.scripts_client import Answer, Move, Write
+from tests.redis.model_claim import Claiming
+from tests.redis.model_places import RANK, Lease, Mission, Places
+from tests.redis.scripts_client import Answer, Said, Write
 
-RANK = {"urgent": 0, "normal": 1, "bulk": 2}
+__all__ = ["Lease", "Mission", "Model"]
 
-
-@dataclass(slots=True)
-class Mission:
-    """One mission."""
-
-    task_id: str
-    order: int
-    type: str = "t"
-    priority: str = "normal"
-    target: str = ""
-    place: str = "lane"
-    status: str = "PENDING"
-    state: str = "START"
-    owner: str = ""
-    fence: int = 0
-    rev: int = 0
-    seq: int = 0
-    deaths: int = 0
-    started: bool = False
-    wake_at: int | None = None
-    parked_at: int | None = None
-    unread: list[str] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
-    rows: int = 0
-    armed: bool = True  # stands in the deadlines
-    due: bool = False  # and its deadline has come
-    over: bool = False  # its retention has passed
+CANCEL = '{"entry":"cancel","reason":"disconnected"}'
+DEADLINE = '{"entry":"deadline"}'
+SOLO_DEATHS = 3
 
 
-@dataclass(slots=True)
-class Lease:
-    """One owner's; `ended`: None while it is good, else a number of its own; `look`: of which end, and long ago?"""
+class Model(Places):
+    """A shard, and the verbs on it."""
 
-    ended: int | None = None
-    look: tuple[int, bool] | None = None
+    # clients and operators
 
-
-class Model:
-    """A shard."""
-
-    def __init__(self) -> None:
-        self.missions: dict[str, Mission] = {}
-        self.holds: dict[str, str] = {}
-        self.owners: dict[str, Lease] = {}
-        self.ring: set[str] = set()
-        self.attended: dict[str, bool] = {}  # by id; True: the last watcher has lapsed
-        self.order = self.fence = 0
-        self.frozen = False
-
-    # moves
-
-    def holder(self, m: Mission) -> str | None:
-        """Who holds its target."""
-        return self.holds.get(m.target)
-
-    def to_lane(self, m: Mission) -> None:
-        m.place = "lane"
-        self.ring.add(m.priority)
-
-    def enter(self, m: Mission) -> None:
-        if m.target:
-            if self.holder(m) not in (None, m.task_id):
-                m.place = "waiters"
-                return
-            self.holds[m.target] = m.task_id
-        self.to_lane(m)
-
-    def free(self, m: Mission) -> None:
-        if not m.target or self.holder(m) != m.task_id:
-            return
-        del self.holds[m.target]
-        waiters = [w for w in self.missions.values() if w.place == "waiters" and w.target == m.target]
-        if waiters:
-            best = min(waiters, key=lambda w: (RANK[w.priority], w.order))
-            self.holds[m.target] = best.task_id
-            self.to_lane(best)
-
-    def rest(self, m: Mission) -> None:
-        """Nobody leases it any more."""
-        if m.status != "COMPENSATING":
-            m.status = "WAITING" if m.rev else "PENDING"
-
-    def post(self, m: Mission, entry_id: str, entry: str) -> str:
-        if entry_id in m.seen:
-            return "DUPLICATE"
-        m.seen.add(entry_id)
-        m.unread.append(entry)
-        if m.place == "waiting":
-            self.enter(m)
-        return "OK"
-
-    def end(self, m: Mission, status: str) -> None:
-        m.place, m.status, m.armed, m.due = "ended", status, False, False
-        m.unread, m.seen = [], set()
-        self.free(m)
-
-    # verbs
-
-    def accept(self, task_id: str, type_: str, priority: str, target: str) -> str:
+    def accept(self, task_id: str, type_: str, priority: str, target: str, latest: str = "") -> str:
         if task_id in self.missions:
             return "DUPLICATE"
         self.order += 1
-        m = self.missions[task_id] = Mission(task_id, self.order, type_, priority, target)
+        m = self.missions[task_id] = Mission(task_id, self.order, type_, priority, target, latest)
+        if latest:
+            self.intents.setdefault(latest, set()).add(task_id)
         self.enter(m)
         return "OK"
+
+    def control(self, task_id: str, verb: str, entry_id: str, entry: str) -> Said:
+        m = self.missions.get(task_id)
+        if m is None:
+            return Said("GONE", "", "")
+        if m.place == "ended":
+            return Said("ENDED", m.status, "ended")
+        word = "OK"
+        if verb == "cancel" and m.place != "leased" and m.rev == 0:
+            self._cancel(m)
+        elif verb == "pause" and (m.place == "paused" or not (m.unread or m.place == "leased")):
+            self._pause(m)
+        elif verb == "resume" and m.place == "paused":
+            self._resume(m)
+        elif verb != "resume" or any(one.startswith('{"entry":"pause"') for one in m.unread):
+            word = self.post(m, entry_id, entry, rouses=verb == "cancel")
+        return Said(word, m.status, m.place)
+
+    def _cancel(self, m: Mission) -> None:
+        m.seq += 1
+        self.end(m, "CANCELLED")
+        m.state = "CANCELLED"
+
+    def _pause(self, m: Mission) -> None:
+        if m.place == "paused":
+            return
+        if m.place != "waiting":
+            m.wake_at, m.waiting_for = None, ""
+        m.seq += 1
+        self.leave(m)
+        self._stand_paused(m)
+        self.free(m)
+        self.lower(m)
+
+    def _stand_paused(self, m: Mission) -> None:
+        m.was = "COMPENSATING" if m.status == "COMPENSATING" else ""
+        m.place, m.status, m.armed = "paused", "PAUSED", True
+
+    def _resume(self, m: Mission) -> None:
+        m.seq += 1
+        ahead = m.wake_at != 1 if m.wake_at is not None else bool(m.waiting_for)
+        if m.unread or not ahead:
+            self.stir(m)
+        else:
+            self.leave(m)
+            m.place = "waiting"
+
+    def prioritize(self, task_id: str, priority: str) -> Said:
+        m = self.missions.get(task_id)
+        if m is None:
+            return Said("GONE", "", "")
+        if m.place == "ended":
+            return Said("ENDED", m.status, "ended")
+        if m.own != priority:
+            m.seq += 1
+            self._rank(m, priority)
+        return Said("OK", m.status, m.place)
+
+    def _rank(self, m: Mission, priority: str) -> None:
+        holds = m.target and self.holder(m) == m.task_id
+        if m.base and RANK[m.priority] < RANK[priority]:
+            m.base = priority
+            return
+        m.priority, m.base = priority, ""
+        if m.place == "lane":
+            self.to_lane(m)
+        if m.place == "waiters":
+            self.raise_(self.missions[self.holds[m.target]], priority)
+        elif holds:
+            for one in self.behind(m):
+                self.raise_(m, one.priority)
+
+    def replay(self, task_id: str, start: str, key: str) -> tuple[str, int]:
+        m = self.missions.get(task_id)
+        if m is None:
+            return "GONE", 0
+        if m.place != "ended":
+            return "RUNNING", m.run
+        if not m.failed_in:
+            return "ENDED", m.run
+        if m.rows:
+            return "ROWS", m.run
+        self.order += 1
+        m.run, m.order, m.seq = m.run + 1, self.order, m.seq + 1
+        m.key_run = m.run if key == "new" else m.key_run
+        m.state = m.failed_in if start == "failed_state" else "START"
+        m.status = "WAITING" if m.rev else "PENDING"
+        m.deaths = m.solo_deaths = 0
+        m.armed, m.due, m.over, m.old = True, False, False, False
+        m.failed_in, m.acted, m.parked_at, m.wake_at, m.waiting_for = "", False, None, None, ""
+        self.lower(m)
+        if m.latest:
+            self.intents[m.latest].add(task_id)
+        self.enter(m)
+        return "OK", m.run
+
+    def discard(self, task_id: str) -> str:
+        m = self.missions.get(task_id)
+        if m is None:
+            return "GONE"
+        if m.place != "ended":
+            return "RUNNING"
+        if not m.failed_in:
+            return "ENDED"
+        m.failed_in, m.over = "", True
+        return "OK"
+
+    # workers
 
     def commit(self, owner: str, write: Write) -> Answer:
         m = self.missions.get(write.task_id)
@@ -127,79 +149,82 @@ class Model:
             return Answer("FENCED")
         if len(m.unread) != write.consumed:
             return Answer("SIGNALLED", 0, tuple(m.unread))
-        m.rev, m.seq, m.deaths = m.rev + 1, m.seq + len(write.events), 0
+        if write.act and self.newer(m):
+            return Answer("SUPERSEDED")
+        m.rev, m.seq, m.deaths, m.solo_deaths = m.rev + 1, m.seq + len(write.events), 0, 0
         m.state, m.status, m.unread = write.state, write.status, []
         m.rows += len(write.rows)
-        self._move(m, write.move, write)
-        return Answer("OK", m.seq)
+        m.acted |= write.act
+        return Answer(self._move(m, write), m.seq)
 
-    def _move(self, m: Mission, move: Move, write: Write) -> None:
+    def _move(self, m: Mission, write: Write) -> str:
+        move, word = write.move, "OK"
+        if move == "offer" and ("urgent" in self.ring or self.aged("normal") or self.aged("bulk")):
+            move, word = "yield", "YIELDED"
         match move:
-            case "end":
-                self.end(m, write.status)
+            case "end" | "bury":
+                self.end(m, write.status, write.waiting_for if move == "bury" else "")
             case "yield":
+                m.old = False
                 self.to_lane(m)
                 self.rest(m)
-            case "wait" | "leave":
-                m.place, m.wake_at = "waiting", write.wake_at
-                if move == "leave":
+                self.drop_permits(m)
+            case "wait" | "leave" | "pause":
+                m.place, m.wake_at, m.waiting_for = "waiting", write.wake_at, write.waiting_for
+                if move == "pause":
+                    self._stand_paused(m)
+                self.drop_permits(m)
+                if move != "wait":
                     self.free(m)
+                    self.lower(m)
+            case _:
+                self.drop_permits(m)
+        return word
 
     def release(self, owner: str, task_id: str, fence: int) -> str:
-        m = self.missions.get(task_id)
-        if m is None or (m.place, m.owner, m.fence) != ("leased", owner, fence):
+        m = self._leased(owner, task_id, fence)
+        if m is None:
             return "FENCED"
-        self.to_lane(m)
         self.rest(m)
+        m.place = "lane"
+        self.drop_permits(m)
+        self.to_lane(m)
         return "OK"
 
-    def control(self, task_id: str, verb: str, entry_id: str, entry: str) -> tuple[str, str]:
+    def _leased(self, owner: str, task_id: str, fence: int) -> Mission | None:
         m = self.missions.get(task_id)
+        return m if m is not None and (m.place, m.owner, m.fence) == ("leased", owner, fence) else None
+
+    def adopt(self, owner: str, solo: str, task_id: str, fence: int) -> str:
+        m = self._leased(owner, task_id, fence)
         if m is None:
-            return "GONE", ""
-        if m.place == "ended":
-            return "ENDED", m.status
-        if verb == "cancel" and m.place != "leased" and m.rev == 0:
-            self._cancel(m)
-            return "OK", "CANCELLED"
-        return self.post(m, entry_id, entry), m.status
+            return "FENCED"
+        self.owners[solo] = Lease()
+        m.owner = solo
+        return "OK"
 
-    def _cancel(self, m: Mission) -> None:
-        m.seq += 1
-        m.state = "CANCELLED"
-        self.end(m, "CANCELLED")
+    def permit(self, owner: str, task_id: str, fence: int, limits: dict[str, int]) -> str:
+        m = self._leased(owner, task_id, fence)
+        if m is None:
+            return "FENCED"
+        for scope, limit in limits.items():
+            held = self.permits.setdefault(scope, {})
+            if task_id not in held and len(held) >= limit:
+                if m.queued is None or m.queued[0] != scope:
+                    self._leave_queue(m)
+                    m.queued = (scope, self.clock)
+                self.queues.setdefault(scope, {})[task_id] = (self.line(m.queued[1], m), m.order)
+                return "BUSY"
+        for scope in limits:
+            self.permits[scope][task_id] = fence
+        m.permits = tuple(limits)
+        self._leave_queue(m)
+        return "OK"
 
-    def sweep(self) -> int:
-        due = [m for m in self.missions.values() if m.armed and m.due]
-        for m in sorted(due, key=lambda m: m.task_id):
-            m.armed = False
-            if m.place != "leased" and m.rev == 0:
-                self._cancel(m)
-            else:
-                self.post(m, "deadline:1", '{"entry":"deadline"}')
-        return len(due)
-
-    def abandon(self) -> int:
-        handled = 0
-        for task_id in sorted(one for one, lapsed in self.attended.items() if lapsed):
-            del self.attended[task_id]
-            m = self.missions.get(task_id)
-            if m is None or m.place == "ended":
-                continue
-            handled += 1
-            if m.place != "leased" and m.rev == 0:
-                self._cancel(m)
-            else:
-                self.post(m, "cancel", '{"entry":"cancel","reason":"disconnected"}')
-        return handled
-
-    def retire(self) -> int:
-        over = [m for m in self.missions.values() if m.place == "ended" and m.over]
-        for m in over:
-            m.over = False
-            if not m.rows:
-                del self.missions[m.task_id]
-        return sum(not m.rows for m in over)
+    def _leave_queue(self, m: Mission) -> None:
+        if m.queued is not None:
+            self.queues.get(m.queued[0], {}).pop(m.task_id, None)
+            m.queued = None
 
     def renew(self, owner: str) -> set[str] | None:
         self._thaw()
@@ -221,18 +246,18 @@ class Model:
                 lease.look = None
 
     def claim(
-        self, owner: str, slots: int, urgent_slots: int, knows: Collection[str], *, register: bool
+        self, owner: str, slots: tuple[int, int], knows: Collection[str], kinds: Sequence[str], *, register: bool
     ) -> list[str] | None:
-        """The ids it gets, in order; None: LOST."""
+        """The ids it gets, in order; None: LOST. `slots`: free ones, for urgent. `kinds`: parked, in Redis' order."""
         if owner not in self.owners and not register:
             return None
         self.owners[owner] = Lease()
         self._thaw()
         waiting = [m for m in self.missions.values() if m.place == "waiting" and m.wake_at == 1]
         for m in sorted(waiting, key=lambda m: m.task_id):
-            self.enter(m)
+            self.stir(m)
         self._take_over()
-        return _Claim(self, owner, slots, urgent_slots, knows).run()
+        return Claiming(self, owner, slots, knows, kinds).run()
 
     def _take_over(self) -> None:
         for owner, lease in sorted(self.owners.items(), key=lambda one: one[1].ended or 0):
@@ -244,62 +269,71 @@ class Model:
                 del self.owners[owner]
                 for m in self.missions.values():
                     if m.place == "leased" and m.owner == owner:
-                        m.deaths, m.seq = m.deaths + 1, m.seq + 1
-                        self.to_lane(m)
-                        self.rest(m)
+                        self._reclaim(m)
 
-
-class _Claim:
-    """The work of one claim."""
-
-    def __init__(self, model: Model, owner: str, slots: int, urgent_slots: int, knows: Collection[str]) -> None:
-        self.model, self.owner, self.knows = model, owner, knows
-        self.slots, self.urgent_slots = slots, urgent_slots
-        self.taken: list[str] = []
-        self.drawn = model.fence  # the last fence before this claim: it decides whose the odd slot is
-
-    def run(self) -> list[str]:
-        if self.urgent_slots == 0:
-            return []
-        self._take("urgent", self.slots - self._share(self.slots, 8, math.sqrt(3) - 1))
-        self._unpark()
-        self._take("normal", self.slots - self._share(self.slots - len(self.taken), 4, (math.sqrt(5) - 1) / 2))
-        self._take("bulk", self.slots)
-        self._take("normal", self.slots)
-        self._take("urgent", self.urgent_slots)
-        return self.taken
-
-    def _share(self, slots: int, part: int, irrational: float) -> int:
-        return math.floor(slots / part + self.drawn * irrational % 1)
-
-    def _take(self, priority: str, most: int) -> None:
-        model = self.model
-        while len(self.taken) < most and priority in model.ring:
-            lane = [m for m in model.missions.values() if m.place == "lane" and m.priority == priority]
-            wanted = most - len(self.taken)
-            if len(lane) < wanted:
-                model.ring.discard(priority)
-            for m in sorted(lane, key=lambda m: m.order)[:wanted]:
-                if m.type in self.knows:
-                    self._lease(m)
-                else:
-                    model.free(m)
-                    m.place = "parked"
-
-    def _unpark(self) -> None:
-        parked = [m for m in self.model.missions.values() if m.place == "parked" and m.type in self.knows]
-        for m in sorted(parked, key=lambda m: (m.parked_at or 0, m.task_id)):
-            if len(self.taken) >= self.slots:
+    def _reclaim(self, m: Mission) -> None:
+        m.seq += 1
+        if m.owner.startswith("solo-"):
+            m.solo_deaths += 1
+            if m.solo_deaths >= SOLO_DEATHS:
+                self._fail(m)
                 return
-            self.model.enter(m)
-            if m.place == "lane":
-                self._lease(m)
+        m.deaths += 1
+        self.drop_permits(m)
+        self.to_lane(m)
+        self.rest(m)
 
-    def _lease(self, m: Mission) -> None:
-        self.model.fence = self.drawn + 1
-        m.place, m.owner, m.fence = "leased", self.owner, self.model.fence
-        if m.status != "COMPENSATING":
-            m.status = "RUNNING"
-        if not m.started:
-            m.started, m.seq = True, m.seq + 1
-        self.taken.append(m.task_id)
+    def _fail(self, m: Mission) -> None:
+        self.end(m, "FAILED", m.state)
+        m.state = "FAILED"
+
+    # what time does
+
+    def sweep(self, *, park_limit: bool) -> int:
+        due = [m for m in self.missions.values() if m.armed and m.due and (m.place != "paused" or m.long_paused)]
+        for m in sorted(due, key=lambda m: m.task_id):
+            m.armed = False
+            if m.place != "leased" and m.rev == 0:
+                self._cancel(m)
+            else:
+                self.post(m, f"deadline:{m.run}", DEADLINE, rouses=True)
+                if m.place == "paused":
+                    self.stir(m)  # it was told before
+        return len(due) + (self._give_up() if park_limit else 0)
+
+    def _give_up(self) -> int:
+        given_up = 0
+        for kind in tuple(self.parked_types):
+            if self.known.get(kind):
+                continue
+            for m in [one for one in self.missions.values() if (one.place, one.type) == ("parked", kind)]:
+                if m.parked_at == 1:
+                    m.seq, given_up = m.seq + 1, given_up + 1
+                    self._fail(m)
+            if not any((one.place, one.type) == ("parked", kind) for one in self.missions.values()):
+                self.parked_types.discard(kind)
+                self.known.pop(kind, None)
+        return given_up
+
+    def abandon(self) -> int:
+        handled = 0
+        for task_id in sorted(one for one, lapsed in self.attended.items() if lapsed):
+            del self.attended[task_id]
+            m = self.missions.get(task_id)
+            if m is None or m.place == "ended":
+                continue
+            handled += 1
+            if m.place != "leased" and m.rev == 0:
+                self._cancel(m)
+            else:
+                self.post(m, "cancel", CANCEL, rouses=True)
+        return handled
+
+    def retire(self) -> int:
+        over = [m for m in self.missions.values() if m.place == "ended" and m.over]
+        for m in over:
+            m.over = False
+            if not m.rows:
+                del self.missions[m.task_id]
+                self.intents.get(m.latest, set()).discard(m.task_id)
+        return sum(not m.rows for m in over)

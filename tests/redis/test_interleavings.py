@@ -26,20 +26,34 @@ from hypothesis.stateful import (
 from shared.scripts import SCRIPTS, Script
 from tests.redis.mutants import MUTANTS, Mutant
 from tests.redis.scripts_client import FAR, Move, New
-from tests.redis.stage import MOST, Outcome, Stage
+from tests.redis.stage import Outcome, Stage
+from tests.redis.stage_base import MOST
 
 PICK = st.integers(0, 7)
-MOVES = st.lists(st.sampled_from(["leave", "stay", "stay", "wait", "leave", "yield", "end"]), min_size=1, max_size=3)
-OUTCOME = st.tuples(st.sampled_from("ABC"), st.booleans(), st.sampled_from([FAR, None, 1]))
-"""State, whether it is being undone, wake time of a wait."""
+MOVES = st.lists(
+    st.sampled_from(["leave", "stay", "stay", "wait", "leave", "yield", "pause", "offer", "end", "bury"]),
+    min_size=1,
+    max_size=3,
+)
+OUTCOME = st.tuples(
+    st.sampled_from("ABC"),
+    st.booleans(),
+    st.sampled_from([FAR, None, 1]),
+    st.sampled_from(["", "act", "act", "permit"]),
+)
+"""State, whether it is being undone, wake time of a wait, whether it acts or waits for a permit."""
 
 FATE = st.sampled_from(["heard", "heard", "answer lost", "lost"])
 MISSION = st.tuples(
     st.sampled_from("tu"),
     st.sampled_from(["urgent", "normal", "normal", "bulk"]),
-    st.sampled_from(["", "a:lamp", "a:lamp", "a:fan"]),
+    st.sampled_from(["", "a:lamp", "a:lamp", "a:lamp", "a:fan"]),
+    st.sampled_from(["", "power", "power"]),
 )
-"""Type, priority, target."""
+"""Type, priority, target, aspect."""
+
+VERBS: Final = ("cancel", "pause", "resume", "skip", "complete", "e1", "e2", "accept")
+PLACES: Final = ("", "lane", "leased", "waiting", "waiting", "waiters", "parked", "paused", "paused")
 
 
 class Interleavings(Stage, RuleBasedStateMachine):
@@ -50,37 +64,63 @@ class Interleavings(Stage, RuleBasedStateMachine):
         Stage.__init__(self)
 
     @initialize(missions=st.lists(MISSION, min_size=2, max_size=5))
-    def begin(self, missions: list[tuple[str, str, str]]) -> None:
+    def begin(self, missions: list[tuple[str, str, str, str]]) -> None:
         for one in missions:
-            self._accept(*one, copies=1)
+            self._accept(one, copies=1)
 
     @precondition(lambda self: self.accepted < MOST)
     @rule(mission=MISSION, copies=st.integers(1, 2))
-    def accept(self, mission: tuple[str, str, str], copies: int) -> None:
-        self._accept(*mission, copies=copies)
+    def accept(self, mission: tuple[str, str, str, str], copies: int) -> None:
+        self._accept(mission, copies=copies)
 
-    @rule(
-        number=PICK,
-        aim=st.sampled_from(["", "leased", "waiting", "waiting", "parked"]),
-        what=st.sampled_from(["cancel", "e1", "e2", "e3", "accept"]),
-        copies=st.integers(1, 2),
-    )
+    @rule(number=PICK, aim=st.sampled_from(PLACES), what=st.sampled_from(VERBS), copies=st.integers(1, 2))
     def client(self, number: int, aim: str, what: str, copies: int) -> None:
-        """Cancels, events and accepts of what was accepted, has ended, or is gone; also doubled, and aimed."""
-        aimed = self.pick(number, aim) if aim else None
-        task_id = aimed.task_id if aimed else f"m{number % (self.accepted + 1)}"
-        self.say(f"{what} in {self._at(task_id)}")
-        for _ in range(copies):
+        """Control, events and accepts of what was accepted, has ended, or is gone; also doubled, and aimed."""
+        task_id = self._aimed(number, aim)
+        self.say(f"{what} in {self.at(task_id)}")
+        for copy in range(copies):
             if what == "accept":
                 if task_id in self.model.missions:
                     assert self.verbs.accept(New(task_id, target="a:fan")) == ["DUPLICATE"]
-            elif what == "cancel":
-                entry = '{"entry":"cancel","id":"cancel"}'
-                expected = self.model.control(task_id, "cancel", "cancel", entry)
-                self._posted(task_id, entry, expected, self.verbs.cancel(task_id))
+            elif what in ("cancel", "e1", "e2"):
+                self._control(task_id, "event" if what[0] == "e" else what, what)
             else:
-                expected = self.model.control(task_id, "event", what, what)
-                self._posted(task_id, what, expected, self.verbs.event(task_id, what))
+                self._control(task_id, what, f"{what} {number % 2 + copy}")
+
+    def _aimed(self, number: int, *places: str) -> str:
+        aimed = self.pick(number, *places) if any(places) else None
+        return aimed.task_id if aimed else f"m{number % (self.accepted + 1)}"
+
+    @rule(
+        number=PICK,
+        aim=st.sampled_from(PLACES),
+        what=st.sampled_from(["urgent", "normal", "bulk", "replay", "replay", "discard"]),
+        start=st.sampled_from(["failed_state", "start"]),
+        key=st.sampled_from(["same", "new"]),
+    )
+    def operator(self, number: int, aim: str, what: str, start: str, key: str) -> None:
+        """Priorities, and what becomes of dead letters."""
+        match what:
+            case "replay" | "discard":
+                dead = [m for m in self.model.missions.values() if m.failed_in]
+                task_id = dead[number % len(dead)].task_id if dead and number % 4 else self._aimed(number, aim)
+                if dead and number % 4 == 1:
+                    self._rows_are_carried_out(self.model.missions[task_id])
+                self._replay(task_id, start, key) if what == "replay" else self._discard(task_id)
+            case _:
+                self._prioritize(self._aimed(number, aim), what)
+
+    @rule(number=PICK, other=PICK, what=st.sampled_from(["permit", "permit", "permit, wait", "adopt", "adopt"]))
+    def admission(self, number: int, other: int, what: str) -> None:
+        """A worker asks for permits, or lets a suspect run alone."""
+        worker = self.busy(number)
+        if what == "adopt":
+            self._adopt(worker, other)
+            self._was_lost_twice_alone(self.pick(other, "leased") if other % 2 else None)
+        else:
+            self._permit(worker, other)
+            if what == "permit, wait":
+                self.flush(worker, ["leave", "wait", "leave"], ("A", False, FAR, "permit"), "heard")
 
     @rule(number=PICK, slots=st.sampled_from([0, 1, 2, 4, 7]), reserve=st.integers(0, 1))
     def claim(self, number: int, slots: int, reserve: int) -> None:
@@ -153,7 +193,18 @@ class Interleavings(Stage, RuleBasedStateMachine):
     @rule(
         number=PICK,
         what=st.sampled_from(
-            ["lapse", "renewals pass", "freeze", "wake", "wake", "deadline", "rows", "retention", "disconnect"]
+            [
+                *("lapse", "renewals pass", "freeze", "wake", "wake", "deadline", "rows", "retention", "disconnect"),
+                *(
+                    "pause limit",
+                    "pause limit",
+                    "park limit",
+                    "unknown",
+                    "long in lane",
+                    "long in line",
+                    "long in line",
+                ),
+            ]
         ),
     )
     def time(self, number: int, what: str) -> None:
@@ -165,7 +216,7 @@ class Interleavings(Stage, RuleBasedStateMachine):
             case "freeze":
                 self._freeze()
             case "wake":
-                self._wake_time_comes(self.pick(number, "waiting"))
+                self._wake_time_comes(self.pick(number, "waiting", "paused"))
             case "deadline":
                 self._deadline_comes(self.pick(number))
             case "rows":
@@ -174,6 +225,23 @@ class Interleavings(Stage, RuleBasedStateMachine):
                 self._retention_passes(self.pick(number, "ended"))
             case "disconnect" if attended := sorted(self.model.attended):
                 self._watchers_lapse(attended[number % len(attended)])
+
+    @rule(
+        number=PICK, what=st.sampled_from(["pause", "pause", "park", "park", "unknown", "long in lane", "long in line"])
+    )
+    def limit(self, number: int, what: str) -> None:
+        """It has been paused, parked, in its lane or in the line for its target for too long."""
+        match what:
+            case "pause":
+                self._pause_limit_comes(self.pick(number, "paused"))
+            case "park":
+                self._park_limit_comes(self.pick(number, "parked"))
+            case "unknown":
+                self._nobody_who_knows_it_came_by("tu"[number % 2])
+            case "long in lane":
+                self._waits_long_in_its_lane(self.pick(number, "lane"))
+            case "long in line":
+                self._waits_long_for_its_target(self.pick(number, "waiters"))
 
     @rule(number=PICK, verb=st.sampled_from(["sweep", "sweep", "retire", "retire one", "abandon"]))
     def tidy(self, number: int, verb: str) -> None:
@@ -185,7 +253,7 @@ class Interleavings(Stage, RuleBasedStateMachine):
             case "sweep":
                 self._sweep()
             case "abandon":
-                if leased := [one for one in self.model.attended if self._at(one) == "leased"]:
+                if leased := [one for one in self.model.attended if self.at(one) == "leased"]:
                     self._watchers_lapse(leased[number % len(leased)])
                 self._abandon()
             case _:
@@ -208,12 +276,23 @@ WORDS: Final = (
     "parked",
     "claim LOST",
     *(f"commit {word}" for word in ("OK", "DUPLICATE", "FENCED", "SIGNALLED")),
+    "commit SUPERSEDED",
+    "commit YIELDED",
     *(f"control {word}" for word in ("OK", "DUPLICATE", "ENDED", "GONE")),
+    *(f"pause, then {place}" for place in ("leased", "paused")),
+    *(f"resume, then {place}" for place in ("lane", "waiters", "waiting")),
+    *(f"priority in {place}" for place in ("lane", "leased", "waiters", "waiting", "paused")),
+    *(f"permit {word}" for word in ("OK", "BUSY")),
+    *(f"replay {word}" for word in ("OK", "RUNNING", "ENDED")),
+    "adopt OK",
     "release OK",
     "release FENCED",
 )
 """What a run that is worth anything has met."""
-RARE: Final = ("renew LOST", "commit GONE", "abandoned in lane", "abandoned in leased", "deadline, then parked")
+RARE: Final = (
+    *("renew LOST", "commit GONE", "abandoned in lane", "abandoned in leased", "deadline, then parked", "replay ROWS"),
+    *("swept from paused", "swept from parked", "convicted", "discard OK", "adopt FENCED", "permit FENCED"),
+)
 
 
 def explore(
