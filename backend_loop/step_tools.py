@@ -51,6 +51,7 @@ class Facts:
     attempt: int
     visit: int
     taken_over: bool
+    may_have_happened: bool
     received: Any
     traceparent: str
     ends_at: float
@@ -66,6 +67,7 @@ class Facts:
             attempt=tools.attempt,
             visit=tools.visit,
             taken_over=tools.taken_over,
+            may_have_happened=tools.may_have_happened,
             received=tools.received,
             traceparent=tools.traceparent,
             ends_at=boottime() + tools.remaining_s(),
@@ -88,6 +90,7 @@ class StepTools(Generic[P, C]):
         received: data of the outside event that led into this state, if one did.
         attempt: try of this state, from 1. visit: how often the state was entered, from 1.
         taken_over: an earlier worker was lost in this state, so that an effect may have happened already.
+        may_have_happened: in an undo: the state never said that it was done, so look before undoing it.
         key: of this state's effect: the same for all tries and takeovers of one visit (P21).
         fence: rises with every claim in the shard (P2).
         traceparent: W3C trace context to hand on to whatever is called.
@@ -102,6 +105,7 @@ class StepTools(Generic[P, C]):
         "envelope",
         "fence",
         "key",
+        "may_have_happened",
         "payload",
         "received",
         "taken_over",
@@ -115,6 +119,7 @@ class StepTools(Generic[P, C]):
         self.task_id, self.correlation_id = facts.task_id, facts.correlation_id
         self.key, self.fence, self.traceparent = facts.key, facts.fence, facts.traceparent
         self.attempt, self.visit, self.taken_over = facts.attempt, facts.visit, facts.taken_over
+        self.may_have_happened = facts.may_have_happened
         self.received: Any = facts.received
         self.envelope, self.payload, self.context = envelope, payload, context
         self._ends_at, self._check = facts.ends_at, check

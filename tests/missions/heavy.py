@@ -1,0 +1,248 @@
+"""Handlers that compute, block or die: in a thread, in a process, and where they should not, in the loop."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from backend_loop.mission import Mission, state, steps, undo
+from backend_loop.outcomes import Fail, Go, Outcome
+from backend_loop.retry import Retry
+from backend_loop.step_tools import CutError, StepTools
+from tests.missions.tally import tally
+
+TWICE = Retry(tries=2, base_s=0.01)
+
+
+class Work(BaseModel):
+    """What the handler is to do, and for how long."""
+
+    how: str = "answer"
+    seconds: float = 600.0
+    mark: Path | None = None
+    """A file to make once the handler has begun."""
+
+
+class Notes(BaseModel):
+    """What it did, as it goes into the mission's context."""
+
+    done: list[str] = []
+
+
+Tools = StepTools[Work, Notes]
+
+
+class OutOfPaperError(Exception):
+    """Named as permanent."""
+
+
+def work(tools: Tools) -> Outcome:
+    """Any of it."""
+    tally(tools, "begin")
+    if tools.payload.mark is not None:
+        tools.payload.mark.touch()
+    tools.context.done.append(tools.payload.how)
+    return DOES[tools.payload.how](tools) or Go("done", result=_facts(tools))
+
+
+def _deaf(tools: Tools) -> None:
+    """Goes on whatever it is told, for so long."""
+    end = time.monotonic() + tools.payload.seconds
+    while time.monotonic() < end:
+        try:
+            time.sleep(0.01)
+        except CutError:
+            tally(tools, "deaf")
+
+
+def _late(tools: Tools) -> Outcome:
+    """It is cut, and gives an outcome nevertheless."""
+    try:
+        while True:
+            tools.check()
+    except CutError:
+        return Fail("cut, and this is what I know")
+
+
+def _spin(tools: Tools) -> None:
+    while True:
+        tools.check()
+
+
+def _value(_: Tools) -> None:
+    raise ValueError("no such value")
+
+
+def _paper(_: Tools) -> None:
+    raise OutOfPaperError("empty tray")
+
+
+def _print(_: Tools) -> None:
+    sys.stdout.write("printed by a handler\n")
+    os.write(1, b"written by a handler\n")
+
+
+def _offspring(tools: Tools) -> None:
+    child = subprocess.Popen(("sleep", "600"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    tally(tools, f"offspring-{child.pid}")
+    _deaf(tools)
+
+
+def hold(seconds: float) -> None:
+    """Native code that keeps the interpreter."""
+    ctypes.PyDLL(None).usleep(round(seconds * 1e6))
+
+
+DOES: Final[Mapping[str, Callable[[Tools], Any]]] = {
+    "answer": lambda _: None,
+    "spin": _spin,
+    "deaf": _deaf,
+    "late": _late,
+    "value": _value,
+    "paper": _paper,
+    "segfault": lambda _: ctypes.string_at(0),
+    "exit": lambda _: os._exit(3),
+    "sysexit": lambda _: sys.exit(4),
+    "print": _print,
+    "nonsense": lambda _: 42,
+    "unwritable": lambda _: Go("done", result={"what": object()}),
+    "much": lambda _: Go("done", result={"much": "x" * 6_000_000}),
+    "offspring": _offspring,
+    "hold": lambda tools: hold(tools.payload.seconds),
+    "sleep": lambda tools: time.sleep(tools.payload.seconds),
+}
+
+
+def _facts(tools: Tools) -> dict[str, Any]:
+    return {
+        "pid": os.getpid(),
+        "thread": threading.current_thread().name,
+        "main": threading.current_thread() is threading.main_thread(),
+        "key": tools.key,
+        "fence": tools.fence,
+        "attempt": tools.attempt,
+        "visit": tools.visit,
+        "taken_over": tools.taken_over,
+        "in_time": tools.remaining_s() > 0,
+        "traceparent": tools.traceparent,
+        "received": tools.received,
+        "session": tools.envelope.session,
+    }
+
+
+class InThread(Mission):
+    """In a thread."""
+
+    type = "test.thread"
+    table = steps("WORKING")
+    Payload, Context = Work, Notes
+    permanent = (OutOfPaperError,)
+
+    @state("WORKING", runs="thread", timeout_s=600, retry=TWICE)
+    def work(self, tools: Tools) -> Outcome:
+        return work(tools)
+
+
+class InProcess(Mission):
+    """In a child process."""
+
+    type = "test.process"
+    table = steps("WORKING")
+    Payload, Context = Work, Notes
+    permanent = (OutOfPaperError,)
+
+    @state("WORKING", runs="process", timeout_s=600, retry=TWICE)
+    def work(self, tools: Tools) -> Outcome:
+        return work(tools)
+
+
+class ShortThread(Mission):
+    """A thread with little time."""
+
+    type = "test.thread_short"
+    table = steps("WORKING")
+    Payload, Context = Work, Notes
+
+    @state("WORKING", runs="thread", timeout_s=0.5, retry=TWICE)
+    def work(self, tools: Tools) -> Outcome:
+        return work(tools)
+
+
+class ShortProcess(Mission):
+    """A process with little time."""
+
+    type = "test.process_short"
+    table = steps("WORKING")
+    Payload, Context = Work, Notes
+
+    @state("WORKING", runs="process", timeout_s=0.5, retry=TWICE)
+    def work(self, tools: Tools) -> Outcome:
+        return work(tools)
+
+
+class Undone(Mission):
+    """What a process did, a process undoes."""
+
+    type = "test.process_undone"
+    table = steps("DOING", "FAILING")
+    Payload, Context = Work, Notes
+
+    @state("DOING", runs="process", acting=True)
+    def do(self, tools: Tools) -> Outcome:
+        tools.context.done.append("did")
+        tally(tools, "did")
+        return Go("done")
+
+    @undo("DOING", runs="process")
+    def undo(self, tools: Tools) -> None:
+        tally(tools, f"undid-{'-'.join(tools.context.done)}")
+
+    @state("FAILING", runs="thread")
+    def fail(self, tools: Tools) -> Outcome:
+        tools.context.done.append("failed")
+        return Fail("on purpose")
+
+
+class InLoop(Mission):
+    """In the event loop, where it does not belong."""
+
+    type = "test.blocks"
+    table = steps("WORKING")
+    Payload, Context = Work, Notes
+
+    @state("WORKING", timeout_s=600, retry=TWICE)
+    async def work(self, tools: Any) -> Outcome:
+        tally(tools, "begin")
+        if tools.payload.how == "hold":
+            hold(tools.payload.seconds)
+        else:
+            time.sleep(tools.payload.seconds)  # noqa: ASYNC251  that is what is shown
+        return Go("done")
+
+
+class Poison(Mission):
+    """Ends the process it runs in, every time; or is quite healthy and long."""
+
+    type = "test.poison"
+    table = steps("WORKING")
+    Payload, Context = Work, Notes
+
+    @state("WORKING", timeout_s=600)
+    async def work(self, tools: Any) -> Outcome:
+        tally(tools, f"begin-{os.getpid()}")
+        match tools.payload.how:
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "segfault":
+                ctypes.string_at(0)
+            case "exit":
+                os._exit(9)
+        return Go("done")

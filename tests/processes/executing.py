@@ -1,0 +1,86 @@
+"""Executors without a worker around them: one handler at a time, with the toolbox that a runner would make."""
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+from backend_loop.course import Course
+from backend_loop.executors import Executors
+from backend_loop.lease import Lease
+from backend_loop.mission import Mission
+from backend_loop.redis_clock import RedisClock, boottime
+from backend_loop.store import Claimed
+from backend_loop.toolbox import Outside, Toolbox
+from shared.envelope import Envelope
+from shared.settings import Settings
+from shared.status import Status
+from shared.telemetry import Trace
+from tests.missions.heavy import Notes, Work
+from tests.waiting import eventually
+
+NONE = cast("Any", None)  # what these handlers never ask for
+
+
+class Run:
+    """One run of the only state of a mission type, as its runner would begin it."""
+
+    def __init__(self, executors: Executors, mission: type[Mission], work: Work, left_s: float) -> None:
+        lease = Lease(0, 60.0, lambda _owner: None)
+        lease.renewed(lease.owner, boottime())
+        self.lease, clock = lease, RedisClock()
+        deadline = clock.now_ms() + round(left_s * 1000)
+        text: dict[str, Any] = {"type": mission.type, "task_id": "m", "correlation_id": "m", "source": "http"}
+        envelope = Envelope(**text, v=1, payload_version=1, payload={}, created_at="", session="kitchen")
+        row = (mission.type, 1, "WORKING", b"", b"", deadline, 0, 1, 1, "", 0, "", "normal:default:default", "", ())
+        outside = Outside(clock=clock, lease=lease, admission=NONE, executors=executors, wakes=NONE)
+        self.tools: Toolbox[Work, Notes] = Toolbox(
+            claimed=Claimed("m", lease.owner, 7, 0, 1, *row),
+            course=Course("WORKING", Status.RUNNING, attempt=2),
+            envelope=envelope,
+            payload=work,
+            context=Notes(done=["before"]),
+            outside=outside,
+            trace=Trace(),
+        )
+        self.began = asyncio.Event()
+        self._mark = work.mark
+        spec = mission.definition.states["WORKING"]
+        self.task = asyncio.ensure_future(executors.call(spec, mission(), self.tools, self.began.set))
+
+    async def runs(self) -> None:
+        """Wait until the handler's own code has begun."""
+        mark = self._mark
+        assert mark is not None
+        await eventually(mark.exists)
+
+    async def end(self) -> Any:
+        """What the call gives."""
+        return await self.task
+
+
+class Bench:
+    """Starts runs on executors of its own."""
+
+    def __init__(self, folder: Path, **settings: float) -> None:
+        self._folder = folder
+        self.executors = Executors(Settings.model_validate({"cut_grace_s": 0.5, **settings}))
+
+    def run(self, mission: type[Mission], how: str, seconds: float = 600.0, left_s: float = 600.0) -> Run:
+        """Begin; cancel `task` to cut it."""
+        mark = self._folder / uuid4().hex
+        return Run(self.executors, mission, Work(how=how, seconds=seconds, mark=mark), left_s)
+
+
+@contextlib.asynccontextmanager
+async def executing(**settings: float) -> AsyncIterator[Bench]:
+    """Executors that are closed at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder), **settings)
+        try:
+            yield bench
+        finally:
+            await bench.executors.close()
