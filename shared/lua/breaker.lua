@@ -50,13 +50,13 @@ end
 -- How many calls may be under way; nil: any number.
 local function allowed(b, p)
   if b.phase == 'open' then -- its time is over
-    call('HSET', b.key, 'phase', 'probing', 'since', now, 'oks', 0)
+    call('HSET', b.key, 'phase', 'probing', 'oks', 0)
     b.phase = 'probing'
   end
   if b.phase == 'probing' then return p.probes end
   if b.phase ~= 'ramping' then return nil end
   local done = (now - b.ramp_at) / p.ramp_ms
-  if p.ramp_ms > 0 and done < 1 then return math.floor(p.probes * (math.max(p.full, p.probes) / p.probes) ^ done) end
+  if done < 1 then return math.floor(p.probes * (math.max(p.full, p.probes) / p.probes) ^ done) end
   call('HDEL', b.key, 'phase', 'since', 'until', 'why', 'ramp_at')
   return nil
 end
@@ -93,7 +93,7 @@ local function report(b, p, caller, lasts, again, word, after)
   end
   if word == 'unused' and again and b.tokens then call('HSET', b.key, 'tokens', b.tokens + 1) end
   -- what began before it was opened, or was counted as over, says nothing of how it is now
-  if not ends or ends - lasts < (b.since or 0) or b.phase == 'open' then return 'OK' end
+  if not ends or ends - lasts < (b.since or 0) then return 'OK' end
   if word == 'failed' and p.failures > 0 then
     if b.phase == 'probing' or (b.fails or 0) + 1 >= p.failures then open(b, now + p.open_ms, 'open')
     else call('HINCRBY', b.key, 'fails', 1) end
