@@ -93,7 +93,7 @@ local function report(b, p, caller, lasts, again, word, after)
   end
   if word == 'unused' and again and b.tokens then call('HSET', b.key, 'tokens', b.tokens + 1) end
   -- what began before it was opened, or was counted as over, says nothing of how it is now
-  if not ends or ends - lasts < (b.since or 0) then return 'OK' end
+  if not ends or ends - lasts <= (b.since or 0) then return 'OK' end
   if word == 'failed' and p.failures > 0 then
     if b.phase == 'probing' or (b.fails or 0) + 1 >= p.failures then open(b, now + p.open_ms, 'open')
     else call('HINCRBY', b.key, 'fails', 1) end
