@@ -1,6 +1,6 @@
 """Which mission types this process knows: imported by path, or found as entry points."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import ModuleType
@@ -14,7 +14,7 @@ BUILT_IN: Final = ("backend_loop.missions.device_control",)
 
 
 def load(paths: Iterable[str]) -> dict[str, MissionType]:
-    """Import mission modules and check that no type is there twice; by ``type@version``.
+    """Import mission modules and check that no type is there twice; by ``type@version``, the older ones included.
 
     Args:
         paths: import paths, such as ``my_missions`` or ``shop.missions.orders``.
@@ -34,13 +34,29 @@ def load(paths: Iterable[str]) -> dict[str, MissionType]:
         if not found:
             raise DefinitionError(f"{module.__name__} defines no mission type: write a class that extends Mission")
         for definition in found:
-            other = types.setdefault(definition.kind, definition)
-            if other is not definition:
-                raise DefinitionError(
-                    f"{definition.kind} is defined twice, by {other.mission.__module__} and {module.__name__}: "
-                    "rename one, or raise its version"
-                )
+            for kind in definition.kinds:
+                other = types.setdefault(kind, definition)
+                if other is not definition:
+                    raise DefinitionError(
+                        f"{kind} is defined twice, by {other.mission.__module__} and {module.__name__}: "
+                        "rename one, or raise its version and oldest"
+                    )
+    _check_dependencies(types)
     return types
+
+
+def _check_dependencies(types: Mapping[str, MissionType]) -> None:
+    """One name, one limit: its permits and its breaker are shared by whoever uses it."""
+    known: dict[str, tuple[object, str]] = {}
+    for definition in types.values():
+        for spec in definition.specs:
+            for dependency in spec.uses:
+                other, where = known.setdefault(dependency.name, (dependency, definition.type))
+                if other != dependency:
+                    raise DefinitionError(
+                        f"dependency {dependency.name} has other limits in {definition.type} than in {where}: "
+                        "define it once and import it"
+                    )
 
 
 def _import(path: str) -> ModuleType:

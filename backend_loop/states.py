@@ -92,7 +92,10 @@ def undo(
 
     Args:
         name: of the state that is undone.
-        timeout_s, retry, uses, runs: as of a state.
+        timeout_s: as of a state.
+        retry: as of a state.
+        uses: as of a state.
+        runs: as of a state.
     """
 
     def mark(handler: H) -> H:

@@ -72,6 +72,12 @@ class Versions:
                 context = step.context(deepcopy(dict(context)))
         return context
 
+    def state(self, state: str, version: int) -> str:
+        """What the newest version calls a state."""
+        for step in self._from(version):
+            state = step.states.get(state, state)
+        return state
+
     def course(self, course: Course, version: int) -> Course:
         """A course whose states bear the names of the newest version."""
         for step in self._from(version):

@@ -19,7 +19,7 @@ from backend_loop.devices.protocol import (
     OldFence,
     Reading,
 )
-from backend_loop.mission import Mission, state
+from backend_loop.mission import Latest, Mission, state
 from backend_loop.outcomes import Fail, Go, Outcome, Retry, Stop
 from backend_loop.retry import Retry as Policy
 from backend_loop.toolbox import Toolbox
@@ -64,6 +64,7 @@ class DeviceControl(Mission):
     target = "entity"
     priority = Priority.URGENT
     deadline_s = 60.0
+    latest = Latest(field="action", aspects={name: action.aspect for name, action in ACTIONS.items()})
     table: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "FETCHING_CURRENT_STATE": {"fetched": "DECIDING_ACTION"},
         "DECIDING_ACTION": {"already_done": "ALREADY_DONE", "act": "EXECUTING_COMMAND"},

@@ -48,7 +48,7 @@ def test_a_well_formed_type_becomes_plan_and_row() -> None:
         {"from": "ONE", "event": "done", "to": "TWO"},
         {"from": "TWO", "event": "done", "to": "SUCCEEDED"},
     ]
-    assert row.states["ONE"]["retry"] == {"tries": 5, "base_s": 0.2, "cap_s": 30.0}
+    assert row.states["ONE"]["retry"] == {"tries": 5, "base_s": 0.2, "cap_s": 30.0, "max_elapsed_s": None}
 
 
 def test_what_is_promised_may_be_set() -> None:
