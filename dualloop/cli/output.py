@@ -77,6 +77,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, fixed: frozense
     console().print(grid)
 
 
+def drawing(lines: str) -> None:
+    """A diagram of states, each line as it is; names, and states that act, in colour."""
+    from rich.text import Text  # noqa: PLC0415  other commands start without it
+
+    drawn = Text(clean(lines))
+    drawn.highlight_regex(r"(?m)^[●◆■] \S+", "bold")
+    drawn.highlight_regex(r"(?m)^◆", STYLES["warn"])
+    drawn.highlight_regex(r"[─│┌┐┘└├┤┼◀▼]", "dim")
+    for end in ("SUCCEEDED", "FAILED", "CANCELLED"):
+        drawn.highlight_regex(rf"(?m)^■ {end}", STYLES[end])
+    console().print(drawn, soft_wrap=True)
+
+
 def facts(rows: Mapping[str, str]) -> None:
     """Names and what is known; what is empty is left out."""
     width = max(map(len, rows))

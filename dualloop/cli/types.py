@@ -1,15 +1,25 @@
 """The mission types that live workers know."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dualloop.cli.asking import ask
-from dualloop.cli.output import Json, facts, machine, say, section, table
+from dualloop.cli.output import Json, clean, console, drawing, facts, machine, say, section, table
+from dualloop.errors import Refusal
+from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from dualloop.client import Client
 
 commands = typer.Typer()
 group = typer.Typer(help="The mission types that workers know.", no_args_is_help=True)
 commands.add_typer(group, name="types")
+
+OF_THE_FOREGROUND = frozenset({"versions", "graph"})
+"""What a foreground adds to a row of the catalogue."""
 
 
 @group.command()
@@ -45,13 +55,73 @@ def show(
     version: Annotated[
         int | None, typer.Option(help="Of the payload. Default: the newest.", show_default=False)
     ] = None,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Its diagram alone, as Mermaid text.")] = False,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Write its diagram as a picture.", show_default=False)
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show states, transitions and payload of a type."""
     row = ask(lambda client: client.mission_type(type_, version))
+    if svg is not None:
+        _write(svg, row["graph"]["svg"].encode())
     if json:
         machine(row)
-        return
+    elif mermaid:
+        typer.echo(row["graph"]["mermaid"], nl=False)
+    elif svg is not None:
+        say(f"Drew {row['type']}@{row['version']} into {svg}")
+    else:
+        _show(row)
+
+
+@group.command()
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What DUALLOOP_CATALOGUE is to name.")],
+    *,
+    installed: Annotated[
+        bool, typer.Option("--installed", help="Of the mission modules of this machine; nothing need run.")
+    ] = False,
+) -> None:
+    """Write all types into a file, by which a foreground takes commands before any worker ran."""
+    from shared.catalogue_file import packed  # noqa: PLC0415  other commands start without it
+
+    rows = _installed() if installed else ask(_announced)
+    if not rows:
+        raise Refusal("No worker has announced a type yet: start one, or add --installed.")
+    _write(file, packed(rows))
+    kinds = [f"{row['type']}@{row['version']}" for row in rows]
+    say(f"Wrote {len(kinds)} mission type{'s' if len(kinds) != 1 else ''} to {file}: {', '.join(kinds)}")
+    say(f"A foreground with DUALLOOP_CATALOGUE={file} takes commands for them before any worker ran.", "dim")
+
+
+async def _announced(client: "Client") -> list[dict[str, Any]]:
+    """The rows of the catalogue, every version of them."""
+    rows = [
+        await client.mission_type(listed["type"], version)
+        for listed in await client.mission_types()
+        for version in listed["versions"]
+    ]
+    return [{name: value for name, value in row.items() if name not in OF_THE_FOREGROUND} for row in rows]
+
+
+def _installed() -> list[dict[str, Any]]:
+    from backend_loop import registry  # noqa: PLC0415  other commands start without missions
+    from backend_loop.mission import DefinitionError  # noqa: PLC0415
+
+    try:
+        types = registry.load(Settings().missions)
+    except DefinitionError as error:
+        raise Refusal(str(error)) from error
+    rows = [definition.row() for definition in types.values()]
+    return [row.model_dump(mode="json") for row in rows]
+
+
+def _show(row: Mapping[str, Any]) -> None:
+    from frontend_loop.diagram import diagram  # noqa: PLC0415  other commands start without it
+    from frontend_loop.diagram_text import text  # noqa: PLC0415
+    from shared.catalogue import Row  # noqa: PLC0415
+
     say(f"{row['type']}@{row['version']}", "bold")
     if row["description"]:
         say(row["description"])
@@ -63,21 +133,25 @@ def show(
             "Pool": row["pool"],
             "Target": f"payload field {row['target']}" if row["target"] else "",
             "Deadline": f"{row['deadline_s']:g} s" if row["deadline_s"] else "",
+            "At once": f"{row['concurrency']} at most" if row["concurrency"] else "",
+            "Newest wins": _latest(row["latest"]),
         }
     )
     say()
-    table(("STATE", "TIMEOUT", "TRIES", "", "LEADS TO"), _states(row), fixed=frozenset({"STATE"}))
+    drawing(text(diagram(Row.model_validate(row)), console().width))
     section("Payload (JSON Schema)", row["payload_schema"])
 
 
-def _states(row: dict[str, Any]) -> list[tuple[str, ...]]:
-    return [
-        (
-            name,
-            f"{spec['timeout_s']:g} s" if "timeout_s" in spec else "",
-            str(spec.get("retry", {}).get("tries", "")),
-            "acts" if spec.get("acting") else "",
-            ", ".join(f"{one['event']} → {one['to']}" for one in row["transitions"] if one["from"] == name),
-        )
-        for name, spec in row["states"].items()
-    ]
+def _latest(rule: Mapping[str, Any] | None) -> str:
+    if rule is None:
+        return ""
+    if rule.get("aspect"):
+        return f"for {rule['aspect']} of a target"
+    return f"for what {rule['field']} says of a target: {', '.join(dict.fromkeys(rule['aspects'].values()))}"
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise Refusal(clean(f"{path} cannot be written: {error.strerror}.")) from error
