@@ -31,11 +31,13 @@ class Lease:
     `lost` is called in the event loop when Redis says that the lease was taken over.
     """
 
-    def __init__(self, shard: int, length_s: float, lost: Callable[[str], None]) -> None:
-        """A fresh owner, registered by its first claim."""
+    def __init__(self, shard: int, length_s: float, lost: Callable[[str], None], owner: str | None = None) -> None:
+        """A fresh owner, registered by its first claim; or `owner`, whose lease stands already."""
         self.shard, self._length_s, self._lost = shard, length_s, lost
         self.signalled: Callable[[str], None] = lambda _id: None
         self.begin()
+        if owner is not None:
+            self.owner, self.registered = owner, True
 
     def begin(self) -> None:
         """A new owner id, after a start or a loss; not yet registered."""
@@ -86,6 +88,10 @@ class Renewal(threading.Thread):
         """Start ticking and renewing; called in the event loop."""
         self._tick()
         self.start()
+
+    def ticked(self) -> float:
+        """When the event loop last ticked, boot time in seconds."""
+        return self._ticked
 
     async def stop(self) -> None:
         """Stop; returns when the thread has ended, at most half a renewal later."""

@@ -1,0 +1,100 @@
+"""Says which handler blocks the event loop: the lease stands while it does, but nothing else runs (B17, B18)."""
+
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import CodeType, FrameType
+from typing import Final, NamedTuple
+
+from backend_loop.mission import MissionType, StateSpec, UndoSpec
+from backend_loop.redis_clock import boottime
+from shared.logs import get
+
+log = get(__name__)
+
+LOOKS: Final = 4
+"""Looks at the event loop per time that it may stand still."""
+
+ADVICE: Final = 'give its state runs="thread" if it waits, runs="process" if it computes or holds the interpreter'
+
+
+class Blamed(NamedTuple):
+    """A handler, as the log names it."""
+
+    type: str
+    state: str
+    handler: str
+
+
+class BlockWatch(threading.Thread):
+    """Looks at the loop's thread from outside, when the loop has not ticked for too long; says so again and again.
+
+    Args:
+        ticked: when the loop last ticked, boot time in seconds.
+        types: whose handlers are known.
+        limit_s: how long a loop may stand still unremarked.
+    """
+
+    def __init__(self, ticked: Callable[[], float], types: Iterable[MissionType], limit_s: float) -> None:
+        """Made in the thread of the event loop, which is the one that is watched."""
+        super().__init__(name="block-watch", daemon=True)
+        self._ticked, self._limit_s = ticked, limit_s
+        self._handlers = _handlers(types)
+        self._watched = threading.get_ident()
+        self._ending = threading.Event()
+
+    def stop(self) -> None:
+        """Stop; returns when the thread has ended, which is at once."""
+        self._ending.set()
+        self.join()
+
+    def run(self) -> None:
+        """The thread."""
+        pause, said_s, began = self._limit_s / LOOKS, 0.0, boottime()
+        while not self._ending.wait(pause):
+            now = boottime()
+            overslept, began = now - began > self._limit_s, now
+            blocked_s = now - self._ticked()
+            if blocked_s < self._limit_s:
+                said_s = 0.0
+            elif blocked_s >= said_s + self._limit_s and self._say(blocked_s, overslept=overslept):
+                said_s = blocked_s
+
+    def _say(self, blocked_s: float, *, overslept: bool) -> bool:
+        """One line; whether there was anything to say of it.
+
+        Who overslept itself was kept from running by native code that holds the interpreter, or was frozen with the
+        whole process: only if a handler is at work there is somebody to blame.
+        """
+        innermost = sys._current_frames().get(self._watched)  # noqa: SLF001  the only way to another thread's stack
+        if innermost is None:
+            return False
+        code = innermost.f_code
+        where = {"blocked_s": round(blocked_s, 1), "line": f"{code.co_filename}:{innermost.f_lineno} {code.co_qualname}"}
+        for frame in _outwards(innermost):
+            if (blamed := self._handlers.get(frame.f_code)) is not None:
+                log.warning("handler blocks the event loop", **blamed._asdict(), **where, advice=ADVICE)
+                return True
+        if overslept:
+            return False
+        log.warning("event loop blocked", **where)
+        return True
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _handlers(types: Iterable[MissionType]) -> Mapping[CodeType, Blamed]:
+    found: dict[CodeType, Blamed] = {}
+    for definition in types:
+        specs: list[StateSpec | UndoSpec] = [*definition.states.values(), *definition.undos.values()]
+        for spec in specs:
+            handler = inspect.unwrap(spec.handler)
+            code = getattr(handler, "__code__", None)
+            if isinstance(code, CodeType):
+                found[code] = Blamed(definition.type, spec.name, handler.__qualname__)
+    return found

@@ -1,0 +1,111 @@
+"""B17, B18: whoever blocks the event loop is named, the line too; and what is only frozen blames nobody."""
+
+import ctypes
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+
+from backend_loop.blocking import BlockWatch
+from backend_loop.mission import Mission, state, steps
+from backend_loop.outcomes import Go, Outcome
+from backend_loop.redis_clock import boottime
+from tests.missions.heavy import hold
+
+LIMIT_S = 0.2
+
+
+class Indirect(Mission):
+    """Does what it is given two calls below its handler, behind an await."""
+
+    type = "test.indirect"
+    table = steps("WORKING")
+
+    @state("WORKING")
+    async def work(self, tools: Callable[[], object]) -> Outcome:
+        await _looks_innocent(tools)
+        return Go("done")
+
+
+async def _looks_innocent(does: Callable[[], object]) -> None:
+    does()
+
+
+def _sleeps() -> None:
+    time.sleep(3 * LIMIT_S)
+
+
+Lines = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Lines:
+    """What was logged, as fields."""
+    return lambda: [cast("dict[str, Any]", record.msg) for record in caplog.records if isinstance(record.msg, dict)]
+
+
+@contextmanager
+def watched(ticked: Callable[[], float]) -> Iterator[None]:
+    watch = BlockWatch(ticked, [Indirect.definition], LIMIT_S)
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.stop()
+
+
+async def test_b18_the_handler_is_named_again_and_again_and_with_the_line(lines: Lines) -> None:
+    began = boottime()
+    with watched(lambda: began):
+        await Indirect().work(_sleeps)
+    told = lines()
+    assert 2 <= len(told) <= 3  # of 0.6 s: at 0.2 and at 0.4, and perhaps at the very end
+    for line in told:
+        assert line["event"] == "handler blocks the event loop"
+        assert line["level"] == "warning"
+        assert (line["type"], line["state"], line["handler"]) == ("test.indirect", "WORKING", "Indirect.work")
+        assert "test_blocking.py" in line["line"]
+        assert line["line"].endswith(" _sleeps")
+        assert 'runs="process"' in line["advice"]
+    assert LIMIT_S <= told[0]["blocked_s"] < told[1]["blocked_s"]
+
+
+async def test_b18_native_code_that_holds_the_interpreter_is_seen_once_it_lets_go(lines: Lines) -> None:
+    began = boottime()
+    with watched(lambda: began):
+        await Indirect().work(lambda: hold(3 * LIMIT_S))
+    assert [line["handler"] for line in lines()] == ["Indirect.work"]
+
+
+async def test_where_no_handler_is_found_the_line_is_named(lines: Lines) -> None:
+    began = boottime()
+    with watched(lambda: began):
+        _sleeps()
+    assert {line["event"] for line in lines()} == {"event loop blocked"}
+    assert all(line["line"].endswith(" _sleeps") for line in lines())
+
+
+async def test_a_loop_that_ticks_is_left_alone(lines: Lines) -> None:
+    with watched(boottime):
+        await Indirect().work(_sleeps)
+    assert lines() == []
+
+
+async def test_a_process_that_was_frozen_blames_nobody(lines: Lines) -> None:
+    """To the watch a freeze looks like this: all threads stand still, and the loop has not ticked since."""
+    began = boottime()
+    with watched(lambda: began):
+        ctypes.PyDLL(None).usleep(round(3e6 * LIMIT_S))
+    assert lines() == []
+
+
+async def test_who_has_blocked_once_is_named_again_the_next_time(lines: Lines) -> None:
+    ticks = [boottime()]
+    with watched(lambda: ticks[0]):
+        await Indirect().work(_sleeps)
+        first = len(lines())
+        ticks[0] = boottime()
+        await Indirect().work(_sleeps)
+    assert len(lines()) >= first + 2
