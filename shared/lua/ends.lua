@@ -4,7 +4,7 @@
 -- ARGV      the verb's
 -- Answers   none
 -- Invariant what is leased is never moved, only told (P3); whatever leaves a place gives its hold and permits on.
--- Guarded by tests/redis/mutants.txt: test_control.py
+-- Guarded by tests/redis/mutants.txt: test_permit.py
 local CONTROLLED = {'place', 'lane', 'order', 'target', 'type', 'version', 'status', 'state', 'rev', 'seq', 'unread',
   'owner', 'watchers', 'root', 'run', 'created_at', 'started_at', 'base', 'was', 'permits', 'latest', 'intent', 'acted',
   'wake_at', 'waiting_for', 'deadline', 'paused_at'}

@@ -4,7 +4,7 @@
 -- Answers   per item OK or FENCED or {ERROR, why}
 -- Invariant only what this owner leases under this fence moves; it keeps its target, its order and its age, and neither
 --           a death nor an attempt is counted (P8, P9).
--- Guarded by tests/redis/mutants.txt: test_release.py
+-- Guarded by tests/redis/mutants.txt: test_release.py test_permit.py
 local owner, answers = ARGV[1], {}
 
 local function item(id, fence)

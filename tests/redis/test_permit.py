@@ -135,6 +135,17 @@ def test_b12_a_permit_ends_with_the_takeover(verbs: Verbs) -> None:
     assert faults(read(verbs.redis)) == []
 
 
+def test_b12_a_permit_ends_with_a_suspect_that_is_convicted(verbs: Verbs) -> None:
+    (m,) = leased(verbs, "m", owner="solo-1")
+    verbs.redis.hset(verbs.key("mission:m"), "solo_deaths", 2)
+    ask(verbs, m, ONE, owner="solo-1")
+    take_over(verbs, "solo-1")
+
+    assert verbs.place("m") == "ended"
+    assert holders(verbs, "type:t") == set()
+    assert faults(read(verbs.redis)) == []
+
+
 def test_b12_what_no_lease_stands_behind_is_no_permit(verbs: Verbs) -> None:
     """Belt and braces: whatever was forgotten, a ghost never counts as running."""
     (m,) = leased(verbs, "m")
@@ -283,6 +294,19 @@ def test_what_waits_for_something_else_by_now_is_passed_over(verbs: Verbs) -> No
     verbs.commit("w1", a.write("end"))
 
     assert [verbs.place(name) for name in "bc"] == ["waiting", "lane"]
+
+
+def test_what_is_paused_by_now_is_passed_over(verbs: Verbs) -> None:
+    a, b, c = leased(verbs, "a", "b", "c")
+    ask(verbs, a, ONE)
+    for one in (b, c):
+        ask(verbs, one, ONE)
+        verbs.commit("w1", wait(one))
+    verbs.pause("b")
+    verbs.commit("w1", a.write("end"))
+
+    assert [verbs.place(name) for name in "bc"] == ["paused", "lane"]
+    assert faults(read(verbs.redis)) == []
 
 
 def test_waiting_for_a_permit_keeps_the_target(verbs: Verbs) -> None:
