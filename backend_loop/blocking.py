@@ -71,7 +71,8 @@ class BlockWatch(threading.Thread):
         if innermost is None:
             return False
         code = innermost.f_code
-        where = {"blocked_s": round(blocked_s, 1), "line": f"{code.co_filename}:{innermost.f_lineno} {code.co_qualname}"}
+        line = f"{code.co_filename}:{innermost.f_lineno} {code.co_qualname}"
+        where = {"blocked_s": round(blocked_s, 1), "line": line}
         for frame in _outwards(innermost):
             if (blamed := self._handlers.get(frame.f_code)) is not None:
                 log.warning("handler blocks the event loop", **blamed._asdict(), **where, advice=ADVICE)
