@@ -1,6 +1,6 @@
 """Entries of a mission's inbox, as the machine knows them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pydantic_core import from_json, to_json
@@ -15,27 +15,22 @@ INTERRUPTS: Final = (Cancel, Deadline, Skip, Complete)
 """What cuts a running handler short; other entries are reacted to at its next commit."""
 
 
-def read(entry: bytes) -> Signal | None:
+_SIGNALS: Final[Mapping[str, Callable[[Mapping[str, Any]], Signal]]] = {
+    "cancel": lambda entry: Cancel(Reason(entry.get("reason", Reason.REQUESTED))),
+    "deadline": lambda _: Deadline(),
+    "event": lambda entry: Happened(entry["event"], entry.get("data") or {}),
+    "pause": lambda entry: Pause(entry.get("by")),
+    "resume": lambda entry: Resume(entry.get("by")),
+    "skip": lambda entry: Skip(entry["state"], entry.get("by"), entry.get("note")),
+    "complete": lambda entry: Complete(entry.get("result"), entry.get("by"), entry.get("note")),
+}
+
+
+def read(raw: bytes) -> Signal | None:
     """The signal; None, and a line in the log: of a later release that is not known here, or damaged."""
     try:
-        content: Mapping[str, Any] = from_json(entry)
-        by, note = content.get("by"), content.get("note")
-        match content.get("entry"):
-            case "cancel":
-                return Cancel(Reason(content.get("reason", Reason.REQUESTED)))
-            case "deadline":
-                return Deadline()
-            case "event":
-                return Happened(content["event"], content.get("data") or {})
-            case "pause":
-                return Pause(by)
-            case "resume":
-                return Resume(by)
-            case "skip":
-                return Skip(content["state"], by, note)
-            case "complete":
-                return Complete(content.get("result"), by, note)
-    except (ValueError, KeyError, AttributeError):
-        pass
-    log.error("inbox entry ignored", entry=to_json(entry.decode(errors="replace")).decode()[:200])
-    return None
+        entry = from_json(raw)
+        return _SIGNALS[entry["entry"]](entry)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        log.exception("inbox entry ignored", entry=to_json(raw.decode(errors="replace")).decode()[:200])
+        return None

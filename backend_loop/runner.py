@@ -15,7 +15,6 @@ from backend_loop.outcomes import Deadline, Fail, Go, Outcome, Retry, Signal, Su
 from backend_loop.store import Claimed, Commit, Move, Store, prepare
 from backend_loop.toolbox import Outside, Toolbox
 from shared import logs
-from shared.envelope import Envelope
 from shared.status import DEAD_LETTERS, ErrorCode, Status, WaitingFor
 from shared.telemetry import Trace, mission_span, state_span
 
@@ -72,8 +71,7 @@ class Runner:
         self.draining = False
         self._course: Course
         self._context: BaseModel | None = None  # None: could not be read
-        self._payload: BaseModel
-        self._envelope: Envelope
+        self._read: decoding.Decoded
         self._written = claimed.document
 
     @property
@@ -99,9 +97,9 @@ class Runner:
                 await self._advance([refusal], [])
                 return
             with mission_span(
-                self._envelope.traceparent,
+                self._read.envelope.traceparent,
                 mission_type=claimed.type,
-                lane=self._envelope.priority,
+                lane=self._read.envelope.priority,
                 task_id=claimed.task_id,
                 correlation_id=claimed.correlation_id,
             ) as trace:
@@ -125,9 +123,7 @@ class Runner:
     async def _step(self, trace: Trace) -> None:
         """Run the handler of the present state once, or its undo, and commit what it answers."""
         course, admission = self._course, self._outside.admission
-        spec: StateSpec | UndoSpec = self._definition.states[course.state]
-        if course.undoing:
-            spec = self._definition.undos[course.state]
+        spec = self._definition.spec(course)
         if (refused := await admission.enter(self.claimed, course, spec, self._definition)) is not None:
             await self._advance([refused], [])
             return
@@ -143,7 +139,7 @@ class Runner:
                 self._course = course._replace(begun=True)  # a Go leaves the state behind
             if isinstance(outcome, (Fail, Retry)):
                 span.fail(outcome.code, outcome.message)
-        await admission.left(self.claimed, course, spec, outcome)
+        await admission.left(self.claimed, spec, outcome)
         await self._advance([outcome] if outcome is not None else [], [])
 
     def _late(self) -> bool:
@@ -178,7 +174,7 @@ class Runner:
         decoded = decoding.decode(self.claimed, self._definition)
         if isinstance(decoded, Fail):
             return decoded
-        self._envelope, self._payload, self._context, self._course = decoded
+        self._read, self._context, self._course = decoded, decoded.context, decoded.course
         return None
 
     async def _advance(self, before: Sequence[Signal], after: Sequence[Signal], *, act: bool = False) -> None:
@@ -224,7 +220,7 @@ class Runner:
         course, definition = reaction.course, self._definition
         text = self._written
         if self._context is not None:
-            text = document.write(course, self._context, version=definition.version, run=self.claimed.run)
+            text = document.write(course, self._context, definition.version, self.claimed.run)
         changed = text if text != self._written else b""
         act = self._acts(course)
         move = self._move(reaction, act=act)
@@ -276,8 +272,8 @@ class Runner:
         tools: Toolbox[Any, Any] = Toolbox(
             claimed=self.claimed,
             course=self._course,
-            envelope=self._envelope,
-            payload=self._payload,
+            envelope=self._read.envelope,
+            payload=self._read.payload,
             context=self._context,
             outside=self._outside,
             trace=trace,

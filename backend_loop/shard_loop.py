@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from backend_loop.admission import Admission
 from backend_loop.devices.protocol import Device
+from backend_loop.executors import Executors
 from backend_loop.lease import Lease
 from backend_loop.mission import MissionType
 from backend_loop.redis_clock import RedisClock, boottime
@@ -31,8 +33,6 @@ BATCH: Final = 50
 """Missions a claim brings at most."""
 
 
-
-
 class ShardLoop:
     """Claims from one shard and runs what it gets.
 
@@ -40,7 +40,7 @@ class ShardLoop:
         store: of the shard.
         types: what this process knows, by ``type@version``.
         slots: shared by all shards.
-        clock, device: what handlers may use.
+        clock, admission, executors, device: what handlers may use.
         settings: of the process.
         freed: called when a mission has ended here, so that whoever waits for a slot looks again.
     """
@@ -52,13 +52,23 @@ class ShardLoop:
         types: Mapping[str, MissionType],
         slots: Slots,
         clock: RedisClock,
+        admission: Admission,
+        executors: Executors,
         device: Device | None,
         settings: Settings,
         freed: Callable[[], None],
     ) -> None:
         """Nothing runs yet: start its `loops`."""
         self._store, self._types, self._slots = store, types, slots
-        self._outside = Outside(clock, store.lease, self._wakes, settings.max_output, device)
+        self._outside = Outside(
+            clock=clock,
+            lease=store.lease,
+            admission=admission,
+            executors=executors,
+            wakes=self._wakes,
+            max_output=settings.max_output,
+            device=device,
+        )
         self._kinds = "," + ",".join(sorted(types)) + ","
         self._freed, self._idle_s = freed, settings.poll_s
         self._runs: dict[str, tuple[Runner, asyncio.Task[None]]] = {}
@@ -130,7 +140,7 @@ class ShardLoop:
         """The lease was taken over: every mission under it is somebody else's."""
         for runner, task in self._runs.values():
             if runner.claimed.owner == owner:
-                runner.dropped = True
+                runner.drop()
                 task.cancel()
         self.claim.wake()
 
@@ -143,7 +153,7 @@ class ShardLoop:
         """Stop what still runs, now, and hand it back."""
         runs = list(self._runs.values())
         for runner, task in runs:
-            runner.dropped = True
+            runner.drop()
             task.cancel()
         if runs:
             # whoever takes longer is released all the same: its fence keeps it from writing
@@ -199,8 +209,11 @@ class ShardLoop:
             await self._store.release(owner, forgotten)
         self._doubtful = False
 
+    def _crowded(self) -> bool:
+        return self._slots.full
+
     def _start(self, claimed: Claimed) -> None:
-        runner = Runner(claimed, self._types[claimed.kind], self._store, self._outside)
+        runner = Runner(claimed, self._types[claimed.kind], self._store, self._outside, self._crowded)
         runner.draining = not self._slots.open
         self._slots.take(urgent=claimed.urgent)
         # the task is kept in _runs until it is done: nothing else refers to it

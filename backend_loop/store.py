@@ -90,16 +90,18 @@ class Written(NamedTuple):
     """What became of a commit; `signalled` and `superseded`: nothing was written.
 
     Args:
-        word: `yielded`: it was written, and the mission has gone to its lane.
+        word: `yielded`: it was written, and the mission has gone to its lane; `doubtful`: it was written, and the
+            mission may have gone there.
         entries: the unread ones, of `signalled`.
     """
 
-    word: Literal["written", "yielded", "superseded", "signalled"]
+    word: Literal["written", "yielded", "doubtful", "superseded", "signalled"]
     entries: tuple[bytes, ...] = ()
 
 
 WRITTEN: Final = Written("written")
 YIELDED: Final = Written("yielded")
+DOUBTFUL: Final = Written("doubtful")
 SUPERSEDED: Final = Written("superseded")
 
 
@@ -180,8 +182,8 @@ class Store:
         if isinstance(answer, int):
             return WRITTEN
         if answer == b"DUPLICATE":
-            # whether an offer was taken is not known any more: as good as taken
-            return YIELDED if commit.item[4] == "offer" else WRITTEN
+            # whether an offer was taken is not known any more
+            return DOUBTFUL if commit.item[4] == "offer" else WRITTEN
         if answer == b"SUPERSEDED":
             return SUPERSEDED
         if answer[0] == b"YIELDED":
@@ -281,7 +283,7 @@ def prepare(  # noqa: PLR0913  the parts of one write
             document,
             events,
             wake_at,
-            course.waiting_for or "",
+            course.failed_in or "" if move == "bury" else course.waiting_for or "",
             "" if version is None else version,
             "1" if act else "",
             told,

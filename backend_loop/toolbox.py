@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -14,6 +14,10 @@ from backend_loop.redis_clock import RedisClock
 from backend_loop.store import Claimed, LapsedError
 from shared.envelope import Envelope
 from shared.telemetry import Trace
+
+if TYPE_CHECKING:
+    from backend_loop.admission import Admission
+    from backend_loop.executors import Executors
 
 P = TypeVar("P", bound=BaseModel)
 C = TypeVar("C", bound=BaseModel)
@@ -30,6 +34,8 @@ class Outside:
     Args:
         clock: Redis' time.
         lease: of the shard.
+        admission: asked before each handler, of permits and breakers.
+        executors: for handlers that run in a thread or a process.
         wakes: told in how many seconds a mission that now waits is due, so that nobody sleeps through it.
         max_output: bytes that a commit's document, result and events may have together.
         device: the way to devices, if there is one.
@@ -37,6 +43,8 @@ class Outside:
 
     clock: RedisClock
     lease: Lease
+    admission: "Admission"
+    executors: "Executors"
     wakes: Callable[[float], None]
     max_output: int = 1024 * 1024
     device: Device | None = None
@@ -52,6 +60,7 @@ class Toolbox(Generic[P, C]):
         received: data of the outside event that led into this state, if one did.
         attempt: try of this state, from 1. visit: how often the state was entered, from 1.
         taken_over: an earlier worker was lost in this state, so that an effect may have happened already.
+        may_have_happened: in an undo: the state never said that it was done, so look before undoing it.
     """
 
     __slots__ = (
@@ -62,6 +71,7 @@ class Toolbox(Generic[P, C]):
         "attempt",
         "context",
         "envelope",
+        "may_have_happened",
         "payload",
         "received",
         "taken_over",
@@ -84,8 +94,9 @@ class Toolbox(Generic[P, C]):
         self.payload, self.context, self.envelope = payload, context, envelope
         self.received: Any = course.received
         self.attempt, self.visit = course.attempt, course.visit
-        self.taken_over = course.lost
-        self._key = f"{claimed.task_id}:{claimed.run}:{course.state}:{course.visit}"
+        self.taken_over, self.may_have_happened = course.lost, course.may_have_happened
+        undo = "UNDO_" if course.undoing else ""
+        self._key = f"{claimed.task_id}:{claimed.key_run}:{undo}{course.state}:{course.visit}"
 
     @property
     def task_id(self) -> str:

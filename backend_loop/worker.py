@@ -16,9 +16,13 @@ from uuid import uuid4
 from arq.connections import RedisSettings, create_pool
 from arq.worker import Worker, func
 
+from backend_loop.admission import Admission
+from backend_loop.breakers import Breakers
 from backend_loop.devices.protocol import Device
+from backend_loop.executors import Executors
 from backend_loop.lease import Lease, Renewal
 from backend_loop.mission import MissionType
+from backend_loop.mission_type import rows_of
 from backend_loop.redis_clock import RedisClock
 from backend_loop.shard_loop import CUT_S, ShardLoop
 from backend_loop.slots import Slots
@@ -149,8 +153,8 @@ class LoopWorker(Worker):
                 await asyncio.sleep(JOIN_AGAIN_S)
 
     def _wire(self, link: Link) -> None:
-        clock = RedisClock()
-        self._link = link
+        clock, breakers = RedisClock(), Breakers(link, self.settings.shards)
+        self._link, self._executors = link, Executors(self.settings)
         for shard in range(self.settings.shards):
             lease = Lease(shard, self.settings.lease_s, partial(self._lost, shard))
             store = Store(link, shard, lease, self.settings, clock)
@@ -159,6 +163,8 @@ class LoopWorker(Worker):
                 types=self.types,
                 slots=self._slots,
                 clock=clock,
+                admission=Admission(link, shard, self.settings, clock, breakers),
+                executors=self._executors,
                 device=self.device,
                 settings=self.settings,
                 freed=self._freed,
@@ -240,8 +246,7 @@ class LoopWorker(Worker):
 
     async def _announce(self) -> Answer:
         rows: list[str | bytes] = []
-        for definition in self.types.values():
-            row = definition.row()
+        for row in rows_of(self.types.values()):
             rows += [row.kind, row.model_dump_json()]
         await self._link.run("announce", keys.prefix(0), ROW_KEPT_MS, *rows)
         self.ready.set()
@@ -298,6 +303,7 @@ class LoopWorker(Worker):
             log.warning("drain incomplete, leases will lapse", error=str(error))
 
     async def _leave(self, link: Link, renewal: Renewal, hints: Link) -> None:
+        await self._executors.close()
         await renewal.stop()
         try:
             async with asyncio.timeout(self.settings.redis_timeout_s):

@@ -21,7 +21,6 @@ local order, deadline = call('INCR', P .. 'order'), now + ARGV[4]
 local ended = m.state
 m.state = state
 log_event(id, m, status, ARGV[7])
-if from ~= 'failed_state' then call('HSET', record(id), 'document', '') end
 if envelope ~= '' then call('HSET', record(id), 'envelope', envelope) end
 call('HSET', record(id), 'state', state, 'status', status, 'run', run + 1, 'order', order, 'deadline', deadline,
   'deaths', 0, 'solo_deaths', 0, 'waiting_for', '', 'wake_at', '', 'ready_at', now,

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from backend_loop.admission import Admission
+from backend_loop.breakers import Breakers
+from backend_loop.executors import Executors
 from backend_loop.lease import Lease
 from backend_loop.mission import Mission, state, steps
 from backend_loop.outcomes import Go, Outcome
@@ -69,7 +72,14 @@ class Bench:
         answer = await self.store.claim(1, 1, f",{mission.definition.kind},")
         assert answer is not None
         [claimed] = answer[1]
-        outside = Outside(RedisClock(), self.store.lease, lambda _s: None)
+        clock = RedisClock()
+        outside = Outside(
+            clock=clock,
+            lease=self.store.lease,
+            admission=Admission(self.link, 0, SETTINGS, clock, Breakers(self.link, 1)),
+            executors=Executors(SETTINGS),
+            wakes=lambda _s: None,
+        )
         runner = Runner(claimed, mission.definition, self.store, outside)
         task = asyncio.create_task(runner.run())
         await begun.setdefault(claimed.task_id, asyncio.Event()).wait()
@@ -133,7 +143,7 @@ async def test_a_cancel_cuts_it(bench: Bench) -> None:
 async def test_a_lost_mission_is_not_committed_by_the_time_out_that_came_with_the_loss(bench: Bench) -> None:
     runner, task = await bench.run(Slow, "wait")
     runner._cancel("timeout")
-    runner.dropped = True
+    runner.drop()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
