@@ -41,6 +41,8 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``tick``                              string  when claim or renew last ran, epoch ms
 ``order`` ``fence``                   string  counters: order numbers; fencing tokens
 ``counts``                            hash    missions by ``type|status|state``
+``recount``                           hash    those among the counts that the audit counts again, and that have not moved
+``terms``                             hash    the latest term of each office whose leader has written here
 ====================================  ======  =======================================================================
 
 Fleet-wide, under ``dl:{s0}:``: ``fleet`` (hash: shards, mac_key), ``catalogue`` (hash: type@version → row),

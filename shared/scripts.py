@@ -17,6 +17,7 @@ VERBS: Final = (
     "adopt",
     "announce",
     "attend",
+    "audit",
     "breaker",
     "claim",
     "commit",
@@ -36,7 +37,7 @@ VERBS: Final = (
 )
 
 
-ENDS: Final = frozenset({"abandon", "claim", "control", "prioritize", "replay", "sweep"})
+ENDS: Final = frozenset({"abandon", "audit", "claim", "control", "prioritize", "replay", "sweep"})
 """Verbs that also need what is done to a mission behind its lease holder's back: ``ends.lua``."""
 
 

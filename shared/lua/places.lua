@@ -5,7 +5,7 @@
 -- Invariant the record's `place` is the truth; the index that belongs to the old place is left in the same step as the
 --           new one is entered. A target is held by at most one mission; where there are waiters, there is a holder.
 -- Guarded by tests/redis/mutants.txt: test_release.py test_accept.py test_targets.py test_commit.py test_control.py
---           test_takeover.py test_lease.py test_sweep.py test_parking.py test_retire.py test_times.py
+--           test_takeover.py test_lease.py test_sweep.py test_parking.py test_retire.py test_times.py test_permit.py
 --
 -- Record, hash mission:<id>; what is absent is 0 or empty:
 --   envelope type version root(of a child) created_at lane order target deadline    written by accept
@@ -199,7 +199,9 @@ end
 
 -- Last thing in every script that moved something: sums and hints that no later item reads (P4).
 local function settle()
+  local recounted = next(counts) and call('EXISTS', P .. 'recount') == 1
   for key, by in pairs(counts) do
+    if recounted then call('HDEL', P .. 'recount', key) end -- it moves while the audit counts it
     if by ~= 0 and call('HINCRBY', P .. 'counts', key, by) == 0 then call('HDEL', P .. 'counts', key) end
   end
   for pool in pairs(woken) do call('PUBLISH', P .. 'wake:' .. pool, '') end

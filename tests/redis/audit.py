@@ -43,6 +43,7 @@ KINDS: Final = {
     "idem": "hash",
     "used": "string",
     "term": "hash",
+    "terms": "hash",
     "recount": "hash",
     "owners": "zset",
     "looks": "hash",
@@ -56,7 +57,7 @@ KINDS: Final = {
 """The table of `shared.keys`: the first word of each key, and its type."""
 
 LASTING: Final = frozenset(
-    {"order", "fence", "tick", "owners", "parked_known", "idem", "used", "breaker", "calls", "term", "recount"}
+    {"order", "fence", "tick", "owners", "parked_known", "idem", "used", "breaker", "calls", "term", "terms", "recount"}
 )
 """What stays when every mission is gone: counters and clocks, the leases of live workers, and what is no mission's."""
 

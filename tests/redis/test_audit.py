@@ -1,0 +1,380 @@
+"""`audit`: each kind of damage is seen and repaired, what agrees is left alone, and an old leader repairs nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from tests.redis.audit import faults, read
+from tests.redis.auditing import audit, call, indexes, records, recount, undisturbed
+from tests.redis.scripts_client import FAR, HOUR_MS, New, Verbs
+
+ROWS = ('{"row":1}',)
+
+
+def _town(verbs: Verbs) -> None:
+    """A mission in every place, and some of everything that hangs on one."""
+    verbs.accept(
+        New("leased", target="a:lamp"),
+        New("waiter", target="a:lamp"),
+        New("second", target="a:lamp"),
+        New("kept", target="a:fan"),
+        New("behind", target="a:fan"),
+        New("asleep"),
+        New("paused"),
+        New("held-up", target="a:door"),
+        New("ended"),
+        New("dead"),
+        New("wish", latest="a:lamp:power"),
+        New("elsewhere", "u"),
+    )
+    taken = verbs.take(slots=50)
+    assert verbs.permit("w1", "leased", taken["leased"].fence, dep=1) == "OK"
+    verbs.event("leased", "e1")
+    verbs.commit(
+        "w1",
+        taken["kept"].write("wait", wake_at=FAR, waiting_for="retry"),
+        taken["asleep"].write("leave", wake_at=FAR, waiting_for="timer"),
+        taken["paused"].write("pause"),
+        taken["held-up"].write("leave", waiting_for="event"),
+        taken["ended"].write("end", rows=ROWS),
+        taken["dead"].write("bury", waiting_for="NEXT"),
+    )
+    verbs.accept(New("ready"), New("early", target="a:shed"), New("other", lane="normal:default:b"))
+    assert faults(read(verbs.redis)) == []
+
+
+def test_a_shard_that_agrees_with_itself_is_left_alone(verbs: Verbs) -> None:
+    _town(verbs)
+    places = {m["place"] for m in read(verbs.redis).all("mission").values()}
+    assert places == {"lane", "leased", "waiting", "waiters", "parked", "paused", "ended"}
+    undisturbed(verbs)
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is done to the shard, and the repair that has to name it."""
+
+    index: str
+    task_id: str
+    do: Callable[[Verbs], object]
+
+
+def _zrem(index: str, member: str) -> Callable[[Verbs], object]:
+    return lambda verbs: verbs.redis.zrem(verbs.key(index), member)
+
+
+def _srem(index: str, member: str) -> Callable[[Verbs], object]:
+    return lambda verbs: verbs.redis.srem(verbs.key(index), member)
+
+
+def _zadd(index: str, member: str, score: float = 1) -> Callable[[Verbs], object]:
+    return lambda verbs: verbs.redis.zadd(verbs.key(index), {member: score})
+
+
+def _sadd(index: str, member: str) -> Callable[[Verbs], object]:
+    return lambda verbs: verbs.redis.sadd(verbs.key(index), member)
+
+
+def _delete(key: str) -> Callable[[Verbs], object]:
+    return lambda verbs: verbs.redis.delete(verbs.key(key))
+
+
+def _hset(key: str, field: str, value: str) -> Callable[[Verbs], object]:
+    return lambda verbs: verbs.redis.hset(verbs.key(key), field, value)
+
+
+def _set(target: str, holder: str) -> Callable[[Verbs], object]:
+    return lambda verbs: verbs.redis.set(verbs.key(f"target:{target}"), holder)
+
+
+LOST = {
+    "lane": Damage("lane:normal:default:a", "ready", _zrem("lane:normal:default:a", "ready")),
+    "order": Damage("lane:normal:default:a", "ready", _zadd("lane:normal:default:a", "ready", 4711)),
+    "ring": Damage("lane:normal:default:b", "other", _delete("ring:normal:default")),
+    "timer": Damage("timers", "kept", _zrem("timers", "kept")),
+    "wake": Damage("timers", "kept", _zadd("timers", "kept", 4711)),
+    "waiters": Damage("waiters:a:lamp", "waiter", _zrem("waiters:a:lamp", "waiter")),
+    "parked": Damage("parked:u@1", "elsewhere", _delete("parked:u@1")),
+    "parked_types": Damage("parked_types", "elsewhere", _srem("parked_types", "u@1")),
+    "paused": Damage("paused", "paused", _zrem("paused", "paused")),
+    "held": Damage("held:w1", "leased", _srem("held:w1", "leased")),
+    "signals": Damage("signals:w1", "leased", _srem("signals:w1", "leased")),
+    "owner": Damage("owners", "w1", _zrem("owners", "w1")),
+    "permit": Damage("permits:dep", "leased", _delete("permits:dep")),
+    "deadline": Damage("deadlines", "asleep", _zrem("deadlines", "asleep")),
+    "deadline of a paused one": Damage("deadlines", "paused", _zrem("deadlines", "paused")),
+    "retire": Damage("retire", "ended", _zrem("retire", "ended")),
+    "outbox": Damage("outboxes", "ended", _delete("outboxes")),
+    "hold of a leased one": Damage("target:a:lamp", "leased", _delete("target:a:lamp")),
+    "hold of a ready one": Damage("target:a:shed", "early", _delete("target:a:shed")),
+}
+"""What an index has lost."""
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_what_an_index_has_lost_it_gets_back(verbs: Verbs, what: str) -> None:
+    _town(verbs)
+    damage = LOST[what]
+    damage.do(verbs)
+    found = records(verbs)
+    assert (damage.index, damage.task_id) in [(one.index, one.task_id) for one in found]
+    if what != "owner":  # whose lease has lapsed: its missions are taken over
+        assert faults(read(verbs.redis)) == []
+    undisturbed(verbs)
+
+
+STRANGE = {
+    "lane of what is leased": ("lane:normal:default:a", "leased", _zadd("lane:normal:default:a", "leased")),
+    "lane of what is gone": ("lane:normal:default:a", "gone", _zadd("lane:normal:default:a", "gone")),
+    "another lane": ("lane:bulk:default:a", "ready", _zadd("lane:bulk:default:a", "ready")),
+    "timer of what is gone": ("timers", "gone", _zadd("timers", "gone", FAR)),
+    "timer of what is ready": ("timers", "ready", _zadd("timers", "ready", FAR)),
+    "timer of what waits for an event": ("timers", "held-up", _zadd("timers", "held-up", FAR)),
+    "deadline of what is gone": ("deadlines", "gone", _zadd("deadlines", "gone", FAR)),
+    "deadline of what has ended": ("deadlines", "ended", _zadd("deadlines", "ended", FAR)),
+    "retire of what runs": ("retire", "ready", _zadd("retire", "ready", FAR)),
+    "waiters of what is ready": ("waiters:a:lamp", "ready", _zadd("waiters:a:lamp", "ready")),
+    "waiters of another target": ("waiters:a:fan", "waiter", _zadd("waiters:a:fan", "waiter")),
+    "parked of what is ready": ("parked:u@1", "ready", _zadd("parked:u@1", "ready")),
+    "parked of another type": ("parked:v@1", "elsewhere", _zadd("parked:v@1", "elsewhere")),
+    "paused of what is ready": ("paused", "ready", _zadd("paused", "ready")),
+    "dead letter of what runs": ("dead_letters", "ready", _zadd("dead_letters", "ready")),
+    "dead letter of what did well": ("dead_letters", "ended", _zadd("dead_letters", "ended")),
+    "intent of what is gone": ("intents:a:lamp:power", "gone", _zadd("intents:a:lamp:power", "gone", 9e15)),
+    "intent of what wants nothing": ("intents:a:lamp:power", "ready", _zadd("intents:a:lamp:power", "ready", 9e15)),
+    "held of what is ready": ("held:w1", "ready", _sadd("held:w1", "ready")),
+    "held of another owner": ("held:w9", "leased", _sadd("held:w9", "leased")),
+    "signals of what has read all": ("signals:w1", "wish", _sadd("signals:w1", "wish")),
+    "outbox of what has no rows": ("outboxes", "dead", _zadd("outboxes", "dead")),
+    "permit of what is gone": ("permits:dep", "gone", _hset("permits:dep", "gone", "1")),
+    "permit of an old lease": ("permits:x", "leased", _hset("permits:x", "leased", "999")),
+    "queue of what is gone": ("permit_queue:dep", "gone", _zadd("permit_queue:dep", "gone")),
+}
+"""What an index has and should not."""
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_what_an_index_should_not_have_is_dropped(verbs: Verbs, what: str) -> None:
+    _town(verbs)
+    index, task_id, do = STRANGE[what]
+    do(verbs)
+    found = indexes(verbs)
+    assert [(one.index, one.task_id, one.done) for one in found] == [(index, task_id, "dropped")]
+    assert faults(read(verbs.redis)) == []
+    undisturbed(verbs)
+
+
+def test_a_deadline_that_was_posted_is_not_put_back(verbs: Verbs) -> None:
+    _town(verbs)
+    verbs.set_score("deadlines", "leased", 1)
+    assert verbs.sweep()[0] == 1
+    assert records(verbs) == []
+
+
+def test_a_target_held_by_nobody_goes_to_the_best_waiter(verbs: Verbs) -> None:
+    """The holder is gone, with all that was its own: P10 has no waiters without a holder."""
+    _town(verbs)
+    verbs.redis.delete(verbs.key("mission:kept"), verbs.key("log:kept"))
+    found = audit(verbs)
+    assert ("target:a:fan", "kept", "passed on") in found
+    assert (verbs.holder("a:fan"), verbs.place("behind")) == ("behind", "lane")
+    assert faults(read(verbs.redis)) == []
+
+
+def test_a_lost_hold_is_passed_on_where_only_waiters_are_left(verbs: Verbs) -> None:
+    _town(verbs)
+    taken = verbs.take("w2", 0)
+    assert taken == {}
+    verbs.redis.delete(verbs.key("target:a:lamp"))
+    found = records(verbs, "waiter")
+    assert [one.done for one in found] == ["passed on"]
+    assert (verbs.holder("a:lamp"), verbs.place("waiter")) == ("waiter", "lane")
+    records(verbs, "leased")  # which is at work on it: it has the hold again, and the other one waits
+    assert (verbs.holder("a:lamp"), verbs.place("waiter")) == ("leased", "waiters")
+    assert faults(read(verbs.redis)) == []
+
+
+@pytest.mark.parametrize("holder", ["paused", "ended", "elsewhere", "ready"])
+def test_who_may_not_hold_a_target_loses_it(verbs: Verbs, holder: str) -> None:
+    _town(verbs)
+    _set("a:fan", holder)(verbs)
+    verbs.redis.zrem(verbs.key("timers"), "kept")
+    found = indexes(verbs)
+    assert ("target:a:fan", holder, "passed on") in found
+    assert verbs.holder("a:fan") == "behind"
+
+
+@pytest.mark.parametrize("place", ["paused", "ended"])
+def test_a_hold_in_a_place_that_has_none_is_passed_on(verbs: Verbs, place: str) -> None:
+    verbs.accept(New("one", target="a:lamp"))
+    taken = verbs.take()
+    verbs.commit("w1", taken["one"].write("pause" if place == "paused" else "end"))
+    verbs.redis.set(verbs.key("target:a:lamp"), "one")
+    verbs.accept(New("two", target="a:lamp"))
+    assert verbs.place("two") == "waiters"
+    records(verbs, "one")
+    assert (verbs.holder("a:lamp"), verbs.place("two")) == ("two", "lane")
+    assert faults(read(verbs.redis)) == []
+
+
+def test_of_two_that_are_ready_the_one_without_the_hold_waits(verbs: Verbs) -> None:
+    verbs.accept(New("one", target="a:lamp"), New("two", target="a:lamp"))
+    verbs.redis.hset(verbs.key("mission:two"), "place", "lane")
+    verbs.redis.zrem(verbs.key("waiters:a:lamp"), "two")
+    verbs.redis.zadd(verbs.key("lane:normal:default:a"), {"two": 2})
+    records(verbs)
+    assert (verbs.holder("a:lamp"), verbs.place("one"), verbs.place("two")) == ("one", "lane", "waiters")
+    assert faults(read(verbs.redis)) == []
+
+
+def test_of_two_at_work_on_one_target_neither_is_moved(verbs: Verbs) -> None:
+    verbs.accept(New("one", target="a:lamp"), New("two", target="a:fan"))
+    verbs.take()
+    verbs.redis.hset(verbs.key("mission:two"), "target", "a:lamp")
+    found = records(verbs, "one", "two")
+    assert [(one.task_id, one.done) for one in found] == [("two", "nothing: another is at work on it")]
+    assert (verbs.holder("a:lamp"), verbs.place("one"), verbs.place("two")) == ("one", "leased", "leased")
+
+
+def test_a_waiter_that_has_the_hold_is_ready(verbs: Verbs) -> None:
+    verbs.accept(New("one", target="a:lamp"), New("two", target="a:lamp"))
+    verbs.redis.set(verbs.key("target:a:lamp"), "two")
+    records(verbs, "two")
+    assert verbs.place("two") == "lane"
+    assert verbs.score("waiters:a:lamp", "two") is None
+
+
+def test_what_sleeps_through_entries_is_woken(verbs: Verbs) -> None:
+    _town(verbs)
+    verbs.redis.rpush(verbs.key("inbox:asleep"), "e1")
+    verbs.redis.sadd(verbs.key("inbox_ids:asleep"), "e1")
+    found = records(verbs)
+    assert [one.done for one in found] == ["counted again", "woken: it slept through entries"]
+    assert (verbs.place("asleep"), verbs.score("timers", "asleep")) == ("lane", None)
+    assert faults(read(verbs.redis)) == []
+
+
+def test_a_number_of_entries_that_is_wrong_is_counted_again(verbs: Verbs) -> None:
+    """Else every commit would be told of entries that are not there, for ever."""
+    _town(verbs)
+    verbs.redis.hset(verbs.key("mission:leased"), "unread", 3)
+    records(verbs)
+    taken = verbs.record("leased")
+    assert taken["unread"] == "1"
+    assert faults(read(verbs.redis)) == []
+
+
+def test_a_lease_that_nobody_has_is_taken_over(verbs: Verbs) -> None:
+    _town(verbs)
+    verbs.redis.zrem(verbs.key("owners"), "w1")
+    verbs.redis.delete(verbs.key("held:w1"))
+    records(verbs)
+    verbs.claim("w2", 0, renew_ms=0)
+    verbs.claim("w2", 0, renew_ms=0)
+    assert (verbs.place("leased"), verbs.record("leased")["deaths"]) == ("lane", "1")
+    assert faults(read(verbs.redis)) == []
+
+
+def test_a_worker_is_woken_for_what_is_put_back(verbs: Verbs) -> None:
+    _town(verbs)
+    verbs.redis.zrem(verbs.key("lane:normal:default:a"), "ready")
+    with verbs.hearing("wake:default") as hear:
+        records(verbs)
+        assert hear() == [b""]
+
+
+def test_a_permit_that_is_dropped_wakes_who_waits_for_it(verbs: Verbs) -> None:
+    verbs.accept(New("one"), New("two"))
+    taken = verbs.take()
+    verbs.redis.hset(verbs.key("permits:dep"), "gone", 7)
+    verbs.redis.zadd(verbs.key("permit_queue:dep"), {"two": 1})
+    verbs.redis.hset(verbs.key("mission:two"), "queued", "dep 1")
+    verbs.commit("w1", taken["two"].write("wait", wake_at=FAR, waiting_for="permit"))
+    indexes(verbs)
+    assert verbs.place("two") == "lane"
+    assert verbs.score("timers", "two") is None
+
+
+@pytest.mark.parametrize("said", ["7", None])
+def test_a_count_that_is_wrong_is_put_right(verbs: Verbs, said: str | None) -> None:
+    _town(verbs)
+    counts = verbs.key("counts")
+    if said is None:
+        verbs.redis.hdel(counts, "t|PENDING|START")
+    else:
+        verbs.redis.hset(counts, "t|PENDING|START", said)
+    verbs.redis.hset(counts, "nothing|RUNNING|OF_IT", 3)
+    found = recount(verbs)
+    assert {one.task_id for one in found} == {"t|PENDING|START", "nothing|RUNNING|OF_IT"}
+    assert faults(read(verbs.redis)) == []
+    undisturbed(verbs)
+
+
+@pytest.mark.parametrize("wrong", ["u|PENDING|START", "t|RUNNING|START"])
+def test_a_count_that_moves_meanwhile_is_left_alone(verbs: Verbs, wrong: str) -> None:
+    """What was found is old: a mission came, and one was claimed, after the missions were counted."""
+    _town(verbs)
+    call(verbs, "mark", "t|RUNNING|START", "u|PENDING|START", "t|SUCCEEDED|NEXT")
+    verbs.accept(New("one-more", "u"))
+    verbs.claim()
+    before = verbs.redis.hgetall(verbs.key("counts"))
+    assert call(verbs, "counted", wrong, "99", "t|SUCCEEDED|NEXT", "1").repairs == []
+    assert verbs.redis.hgetall(verbs.key("counts")) == before
+
+
+def test_a_count_that_was_not_marked_is_left_alone(verbs: Verbs) -> None:
+    _town(verbs)
+    call(verbs, "mark", "t|RUNNING|START")
+    assert call(verbs, "counted", "t|PENDING|START", "99", "t|RUNNING|START", "2").repairs == []
+
+
+def test_a_leader_of_an_earlier_term_repairs_nothing(verbs: Verbs) -> None:
+    _town(verbs)
+    call(verbs, "records", "ready", term=9)
+    verbs.redis.zrem(verbs.key("lane:normal:default:a"), "ready")
+    assert call(verbs, "records", "ready", term=8).fenced == 9
+    assert verbs.score("lane:normal:default:a", "ready") is None
+    assert len(call(verbs, "records", "ready", term=9).repairs) == 1
+
+
+def test_a_later_term_is_remembered(verbs: Verbs) -> None:
+    call(verbs, "records", term=8)
+    call(verbs, "records", term=9)
+    assert call(verbs, "records", term=8).fenced == 9
+
+
+def test_what_is_broken_costs_no_other(verbs: Verbs) -> None:
+    _town(verbs)
+    verbs.redis.set(verbs.key("mission:absurd"), "no hash")
+    verbs.redis.hset(verbs.key("mission:nowhere"), "type", "t")
+    verbs.redis.hset(verbs.key("mission:paused"), "place", "limbo")
+    verbs.redis.zrem(verbs.key("lane:normal:default:a"), "ready")
+    found = call(verbs, "records", "absurd", "nowhere", "paused", "ready").repairs
+    assert [(one.index, one.task_id) for one in found] == [
+        ("", "absurd"),
+        ("", "nowhere"),
+        ("", "paused"),
+        ("lane:normal:default:a", "ready"),
+    ]
+    assert "WRONGTYPE" in found[0].done
+    assert "without a place" in found[1].done
+    assert "no place: limbo" in found[2].done
+
+
+def test_missions_that_are_gone_meanwhile_are_passed_over(verbs: Verbs) -> None:
+    assert call(verbs, "records", "gone").more == []
+    assert call(verbs, "records", "gone").repairs == []
+
+
+def test_records_answer_what_each_counts_as(verbs: Verbs) -> None:
+    verbs.accept(New("one"), New("two", "u"))
+    assert call(verbs, "records", "one", "two").more == ["one", "t|PENDING|START", "two", "u|PENDING|START"]
+
+
+def test_what_is_marked_is_forgotten_in_the_end(verbs: Verbs) -> None:
+    """A leader that dies in the middle leaves no mark behind that every script would have to look at."""
+    call(verbs, "mark", "t|PENDING|START")
+    assert 0 < verbs.redis.pttl(verbs.key("recount")) <= 24 * HOUR_MS
+    call(verbs, "counted")
+    assert verbs.redis.exists(verbs.key("recount")) == 0
