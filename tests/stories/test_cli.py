@@ -121,7 +121,7 @@ async def test_types_are_listed_and_shown(terminal: Terminal) -> None:
     assert "test.five" in [row["type"] for row in (await terminal.run("types", "ls", "--json")).json]
     shown = (await terminal.run("types", "show", "test.patient")).out
     assert shown.startswith("test.patient@1\nSleeps, then waits for an outside event.\n")
-    assert "KNOCK → ANSWERING, timed_out → FAILED" in shown
+    assert "├─ timed_out (time is up) ──" in shown
     assert '"wait_s"' in shown
 
 
