@@ -16,7 +16,7 @@ from backend_loop.breakers import Breakers, Call, Refusal, Word
 from backend_loop.course import Course
 from backend_loop.dependency import Dependency
 from backend_loop.mission import MissionType
-from backend_loop.outcomes import NoPermit, Outcome, Retry
+from backend_loop.outcomes import Fail, NoPermit, Outcome, Retry
 from backend_loop.redis_clock import RedisClock
 from backend_loop.states import StateSpec, UndoSpec
 from backend_loop.store import Claimed, LostError
@@ -24,6 +24,7 @@ from shared import keys
 from shared.errors import RedisAwayError
 from shared.redis import Link
 from shared.settings import Settings
+from shared.status import ErrorCode
 
 QUEUE_MS: Final = (1_000, 100, 20_000)
 """A freed permit wakes the best of its queue; in case that is missed it asks again by itself: after so long, so much
@@ -84,11 +85,10 @@ class Admission:
         """
         if not spec.uses:
             return
-        word: Word = "cut" if outcome is None else "failed" if isinstance(outcome, Retry) else "ok"
         after_ms = round(outcome.after_s * 1000) if isinstance(outcome, Retry) else 0
         call = self._call(claimed, spec, again=False)
         for dependency in spec.uses:
-            self._breakers.report(dependency, call, word, after_ms)
+            self._breakers.report(dependency, call, _word(outcome), after_ms)
 
     def _call(self, claimed: Claimed, spec: StateSpec | UndoSpec, *, again: bool) -> Call:
         lasts_ms = round(spec.timeout_s * 1000) + self._grace_ms
@@ -128,6 +128,12 @@ class Admission:
         longest = min(most, first + each * before)
         until = self._clock.now_ms() + round(longest * random.uniform(0.5, 1))  # noqa: S311  jitter, not a secret
         return NoPermit(until, f"no permit of {scope} is free, {before} wait in front")
+
+
+def _word(outcome: Outcome | None) -> Word:
+    if outcome is None or (isinstance(outcome, Fail) and outcome.code is ErrorCode.DEADLINE):
+        return "cut"  # by us, before it was known
+    return "failed" if isinstance(outcome, Retry) else "ok"
 
 
 def _wait(dependency: Dependency, refusal: Refusal) -> NoPermit:
