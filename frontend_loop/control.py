@@ -97,7 +97,7 @@ class Control:
         # in a name space of its own: no client may stand in for an entry of ours
         entry_id = f"event:{event_id}" if event_id is not None else _fresh("event")
         entry = {"entry": "event", "event": event, "data": data}
-        return await self._post(mission, "event", entry_id, entry, event=event, event_id=event_id)
+        return await self._post(mission, "event", entry_id, entry, happened=event, event_id=event_id)
 
     async def skip(self, mission: MissionId, state: str, by: By) -> Taken:
         """Skip this state, if the mission is in it then, and it is optional."""

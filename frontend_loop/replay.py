@@ -111,12 +111,16 @@ class Replays:
     async def discard(self, mission: MissionId, asks: By) -> dict[str, Any]:
         """Give it up: removed with all that is known of it, as soon as the next `retire` comes by."""
         try:
-            answer = await self._link.run("discard", keys.prefix(mission.shard), mission.text)
+            answer, root = await asyncio.gather(
+                self._link.run("discard", keys.prefix(mission.shard), mission.text),
+                self._link.call("HGET", keys.mission(mission.shard, mission.text), "root"),
+            )
         except RedisAwayError as error:
             raise unavailable(f"it may not have been discarded: {error}") from error
         _allowed(answer.decode(), mission.text, "discarded")
-        log.info("discard", task_id=mission.text, **{"by": OPERATOR, **asks.told()})
-        return {"task_id": mission.text, "discarded": True}
+        ids = {"correlation_id": root.decode() if root else mission.text, "task_id": mission.text}
+        log.info("discard", **ids, **{"by": OPERATOR, **asks.told()})
+        return ids | {"discarded": True}
 
     async def _dead(self, mission: MissionId) -> _Dead:
         found, (envelope, document) = await asyncio.gather(
