@@ -29,7 +29,7 @@ class Kept(NamedTuple):
     run: int
 
 
-def write(course: Course, context: BaseModel, version: int = 1, run: int = 1) -> bytes:
+def write(course: Course, context: BaseModel | Mapping[str, Any], version: int = 1, run: int = 1) -> bytes:
     """Only what differs from a fresh course; state and status stand in the record itself."""
     document: dict[str, Any] = {
         name: value

@@ -13,6 +13,7 @@ from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.runner import Runner
 from backend_loop.slots import Slots
 from backend_loop.store import Claimed, LapsedError, LostError, Store
+from backend_loop.suspects import Suspect, Suspects, is_suspect
 from backend_loop.toolbox import Outside
 from shared.errors import RedisAwayError
 from shared.logs import get
@@ -41,6 +42,7 @@ class ShardLoop:
         types: what this process knows, by ``type@version``.
         slots: shared by all shards.
         clock, admission, executors, device: what handlers may use.
+        suspects: those of this worker that run alone.
         settings: of the process.
         freed: called when a mission has ended here, so that whoever waits for a slot looks again.
     """
@@ -55,11 +57,12 @@ class ShardLoop:
         admission: Admission,
         executors: Executors,
         device: Device | None,
+        suspects: Suspects,
         settings: Settings,
         freed: Callable[[], None],
     ) -> None:
         """Nothing runs yet: start its `loops`."""
-        self._store, self._types, self._slots = store, types, slots
+        self._store, self._types, self._slots, self._suspects = store, types, slots, suspects
         self._outside = Outside(
             clock=clock,
             lease=store.lease,
@@ -71,7 +74,7 @@ class ShardLoop:
         )
         self._kinds = "," + ",".join(sorted(types)) + ","
         self._freed, self._idle_s = freed, settings.poll_s
-        self._runs: dict[str, tuple[Runner, asyncio.Task[None]]] = {}
+        self._runs: dict[str, tuple[Runner | Suspect, asyncio.Task[None]]] = {}
         self._broken: dict[str, int] = {}
         self._doubtful, self._reconciled_at = False, boottime()
         self.claim = Loop(
@@ -213,28 +216,35 @@ class ShardLoop:
         return self._slots.full
 
     def _start(self, claimed: Claimed) -> None:
-        runner = Runner(claimed, self._types[claimed.kind], self._store, self._outside, self._crowded)
+        definition = self._types[claimed.kind]
+        runner: Runner | Suspect
+        if is_suspect(claimed):
+            runner = Suspect(claimed, definition, self._store, self._suspects)
+        else:
+            runner = Runner(claimed, definition, self._store, self._outside, self._crowded)
         runner.draining = not self._slots.open
         self._slots.take(urgent=claimed.urgent)
         # the task is kept in _runs until it is done: nothing else refers to it
         task = asyncio.get_running_loop().create_task(self._run(runner))
         self._runs[claimed.task_id] = (runner, task)
 
-    async def _run(self, runner: Runner) -> None:
+    async def _run(self, runner: Runner | Suspect) -> None:
         claimed = runner.claimed
         try:
             await runner.run()
             self._broken.pop(claimed.task_id, None)
+        except LapsedError as lapsed:
+            log.info("outcome dropped", task_id=claimed.task_id, correlation_id=claimed.correlation_id, why=str(lapsed))
+            await self._store.release(claimed.owner, [(claimed.task_id, claimed.fence)])
         except LostError as lost:
-            log.info("outcome dropped", task_id=claimed.task_id, correlation_id=claimed.correlation_id, why=str(lost))
-            if isinstance(lost, LapsedError):
-                await self._store.release(claimed.owner, [(claimed.task_id, claimed.fence)])
+            ids = {"task_id": claimed.task_id, "correlation_id": claimed.correlation_id}
+            log.warning("stale_writes_rejected", **ids, why=str(lost))
         except asyncio.CancelledError as stray:
             if runner.dropped:
                 raise
-            await self._give_back(claimed, stray)
+            await self._give_back(runner.claimed, stray)
         except BaseException as error:  # noqa: BLE001  a bug of ours costs a release, never the others of this process
-            await self._give_back(claimed, error)
+            await self._give_back(runner.claimed, error)
         finally:
             self._slots.give_back(urgent=claimed.urgent)
             if (run := self._runs.get(claimed.task_id)) is not None and run[0] is runner:

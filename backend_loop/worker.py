@@ -17,19 +17,23 @@ from arq.connections import RedisSettings, create_pool
 from arq.worker import Worker, func
 
 from backend_loop.admission import Admission
+from backend_loop.blocking import BlockWatch
 from backend_loop.breakers import Breakers
 from backend_loop.devices.protocol import Device
 from backend_loop.executors import Executors
 from backend_loop.lease import Lease, Renewal
+from backend_loop.loops import audit
 from backend_loop.mission import MissionType
 from backend_loop.mission_type import rows_of
 from backend_loop.redis_clock import RedisClock
 from backend_loop.shard_loop import CUT_S, ShardLoop
 from backend_loop.slots import Slots
 from backend_loop.store import Store
+from backend_loop.suspects import Suspects
 from shared import health, keys
 from shared.errors import RedisAwayError
 from shared.fleet import Fleet
+from shared.leader import Leader
 from shared.logs import get
 from shared.loop import Answer, Idle, Loop
 from shared.loops import Loops
@@ -108,6 +112,8 @@ class LoopWorker(Worker):
         hints = self._hints = await self._listen()
         renewal = Renewal(self.redis_url, [shard.lease for shard in self.shards], settings.lease_s, self.loop)
         renewal.begin()
+        watch = BlockWatch(renewal.ticked, self.types.values(), settings.lease_s / 2)
+        watch.start()
         if self.serves_arq:
             self._pool = self.ctx["redis"] = await create_pool(RedisSettings.from_dsn(self.redis_url))
         if self.on_startup:
@@ -122,6 +128,7 @@ class LoopWorker(Worker):
         except* _StoppedError:
             pass
         finally:
+            watch.stop()
             await self._leave(link, renewal, hints)
 
     async def _stop(self) -> NoReturn:
@@ -155,6 +162,7 @@ class LoopWorker(Worker):
     def _wire(self, link: Link) -> None:
         clock, breakers = RedisClock(), Breakers(link, self.settings.shards)
         self._link, self._executors = link, Executors(self.settings)
+        suspects = Suspects(self.settings, self.redis_url)
         for shard in range(self.settings.shards):
             lease = Lease(shard, self.settings.lease_s, partial(self._lost, shard))
             store = Store(link, shard, lease, self.settings, clock)
@@ -166,6 +174,7 @@ class LoopWorker(Worker):
                 admission=Admission(link, shard, self.settings, clock, breakers),
                 executors=self._executors,
                 device=self.device,
+                suspects=suspects,
                 settings=self.settings,
                 freed=self._freed,
             )
@@ -173,7 +182,8 @@ class LoopWorker(Worker):
             self.shards.append(shard_loop)
             for loop in shard_loop.loops:
                 self.loops.add(loop)
-        for loop in self._own_loops():
+        self._leader = Leader(link, audit.OFFICE, self.settings.lease_s)
+        for loop in (*self._own_loops(), self._leader.loop, *audit.audits(link, self._leader, self.settings)):
             self.loops.add(loop)
 
     def _own_loops(self) -> Iterator[Loop]:
@@ -212,11 +222,12 @@ class LoopWorker(Worker):
             for shard in range(settings.shards)
             for pool in settings.pools
         }
+        wakes[keys.vacant(audit.OFFICE).encode()] = self._leader.loop
         by_prefix = {keys.prefix(shard).encode(): self.shards[shard] for shard in range(settings.shards)}
 
         def hear(channel: bytes, message: bytes) -> None:
-            if (claim := wakes.get(channel)) is not None:
-                claim.wake()
+            if (woken := wakes.get(channel)) is not None:
+                woken.wake()
             else:
                 by_prefix[channel[: channel.index(b"}") + 2]].signal(message.decode())
 
@@ -287,6 +298,12 @@ class LoopWorker(Worker):
         self.allow_pick_jobs = False
         for shard in self.shards:
             shard.drain()
+
+        try:
+            async with asyncio.timeout(self.settings.redis_timeout_s):
+                await self._leader.resign()
+        except (RedisAwayError, TimeoutError) as error:
+            log.warning("office kept, its term will lapse", office=self._leader.office, error=str(error))
 
         async def empty() -> None:
             await asyncio.gather(*(shard.wait() for shard in self.shards), *self.tasks.values())

@@ -1,0 +1,233 @@
+"""A suspect mission alone in a process: ``python -m backend_loop.solo PARENT``, its facts as JSON on stdin (P8).
+
+It renews a lease of its own, hears signals, and runs this one mission as any worker would. It exits 0 however the
+mission fares: ended, waiting, handed back, taken over. Any other end is the mission's doing, but `UNABLE`.
+"""
+
+import asyncio
+import base64
+import importlib
+import signal
+import sys
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+import uvloop
+from pydantic_core import from_json, to_json
+
+from backend_loop.admission import Admission
+from backend_loop.blocking import BlockWatch
+from backend_loop.breakers import Breakers
+from backend_loop.devices.http import HttpDevice, http_client
+from backend_loop.executors import Executors
+from backend_loop.lease import Lease, Renewal
+from backend_loop.lifeline import die_with, take_along
+from backend_loop.mission import Mission, MissionType
+from backend_loop.redis_clock import RedisClock
+from backend_loop.runner import Runner
+from backend_loop.store import Claimed, LostError, Store
+from backend_loop.toolbox import Outside
+from shared import keys, logs, telemetry
+from shared.errors import RedisAwayError
+from shared.redis import Link
+from shared.settings import Settings
+
+log = logs.get(__name__)
+
+UNABLE: Final = 69
+"""Exit status (EX_UNAVAILABLE): it could not begin, which says nothing of the mission."""
+
+BROKEN: Final = 70
+"""Exit status (EX_SOFTWARE): the runner failed."""
+
+CUT_S: Final = 1.0
+"""How long a handler may take to end once it is cut."""
+
+AGAIN_S: Final = 0.1
+
+
+class Facts(NamedTuple):
+    """What a child needs to know of its only mission.
+
+    Attributes:
+        claimed: as claim answered it, under the owner that is its own.
+        module, name: of the mission class.
+    """
+
+    shard: int
+    claimed: Claimed
+    module: str
+    name: str
+    settings: Settings
+    redis_url: str
+
+    def pack(self) -> bytes:
+        """As JSON; what may be any bytes in base64."""
+        claimed = self.claimed._asdict()
+        for field in ("document", "envelope"):
+            claimed[field] = _text(claimed[field])
+        claimed["unread"] = [_text(entry) for entry in self.claimed.unread]
+        settings = self.settings.model_dump(mode="json")
+        return to_json({**self._asdict(), "claimed": claimed, "settings": settings, "path": sys.path})
+
+    @classmethod
+    def unpack(cls, text: bytes) -> "Facts":
+        """What was packed; takes over the import path."""
+        facts: dict[str, Any] = from_json(text)
+        sys.path[:] = facts.pop("path")
+        claimed: dict[str, Any] = facts["claimed"]
+        for field in ("document", "envelope"):
+            claimed[field] = base64.b64decode(claimed[field])
+        claimed["unread"] = tuple(base64.b64decode(entry) for entry in claimed["unread"])
+        return cls(**{**facts, "claimed": Claimed(**claimed), "settings": Settings(**facts["settings"])})
+
+
+def _text(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+class Solo:
+    """The process' life."""
+
+    def __init__(self, facts: Facts, definition: MissionType) -> None:
+        """Nothing is opened yet."""
+        self._facts, self._settings = facts, facts.settings
+        limit = facts.settings.max_transitions
+        self._definition = replace(definition, plan=replace(definition.plan, max_transitions=limit))
+        self._lease = Lease(facts.shard, facts.settings.lease_s, self._lost, facts.claimed.owner)
+        self._cut = asyncio.Event()
+        self._runner: Runner
+        self._running: asyncio.Task[None]
+
+    async def live(self) -> int:
+        """Run the mission; the exit status."""
+        facts, settings, clock = self._facts, self._settings, RedisClock()
+        link = await Link(facts.redis_url, timeout_s=settings.redis_timeout_s).open()
+        store = Store(link, facts.shard, self._lease, settings, clock)
+        if not await _renewed(store):
+            log.info("lease lost before it began", owner=self._lease.owner)
+            await link.close()
+            return 0
+        executors, client = Executors(settings), http_client()
+        outside = Outside(
+            clock=clock,
+            lease=self._lease,
+            admission=Admission(link, facts.shard, settings, clock, Breakers(link, settings.shards)),
+            executors=executors,
+            wakes=lambda _seconds: None,
+            max_output=settings.max_output,
+            device=HttpDevice(settings.home_url, client) if settings.home_url else None,
+        )
+        self._runner = Runner(facts.claimed, self._definition, store, outside)
+        try:
+            return await self._hearing(store)
+        finally:
+            await executors.close()
+            await client.aclose()
+            await link.close()
+
+    async def _hearing(self, store: Store) -> int:
+        """With all that may interrupt a mission: signals of its inbox, of the system, and the loss of its lease."""
+        url, settings, loop = self._facts.redis_url, self._settings, asyncio.get_running_loop()
+        renewal = Renewal(url, [self._lease], settings.lease_s, loop)
+        watch = BlockWatch(renewal.ticked, [self._definition], settings.lease_s / 2)
+        self._running = loop.create_task(self._runner.run())
+        self._lease.signalled = self._signalled
+        hints = await Link(
+            url,
+            timeout_s=settings.redis_timeout_s,
+            channels=(keys.signal(self._facts.shard, self._lease.owner),),
+            on_message=lambda _channel, message: self._signalled(message.decode()),
+        ).open()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signum, self._drain)
+        renewal.begin()
+        watch.start()
+        try:
+            return await self._end(store)
+        finally:
+            watch.stop()
+            await renewal.stop()
+            await hints.close()
+
+    async def _end(self, store: Store) -> int:
+        """Wait for it; what its end makes of this process."""
+        claimed, running = self._runner.claimed, self._running
+        cut = asyncio.ensure_future(self._cut.wait())
+        await asyncio.wait({running, cut}, return_when=asyncio.FIRST_COMPLETED)
+        cut.cancel()
+        if self._cut.is_set():
+            self._runner.drop()
+            running.cancel()
+            await asyncio.wait({running}, timeout=CUT_S)
+        status = _status(running) if running.done() and not self._runner.dropped else 0
+        if status != BROKEN:
+            # what it does not hold any more is left alone; who does not let go is fenced from here on
+            await store.release(claimed.owner, [(claimed.task_id, claimed.fence)])
+            await store.resign()
+        return status
+
+    def _drain(self) -> None:
+        """First signal: to the next commit. Second, or no commit in time: now."""
+        if self._runner.draining:
+            self._cut.set()
+            return
+        log.info("drain", grace_s=self._settings.drain_s)
+        self._runner.draining = True
+        asyncio.get_running_loop().call_later(self._settings.drain_s, self._cut.set)
+
+    def _lost(self, _owner: str) -> None:
+        self._cut.set()
+
+    def _signalled(self, _task_id: str) -> None:
+        if not self._running.done():
+            self._hearing_of = asyncio.ensure_future(self._runner.signal())
+
+
+def _status(running: asyncio.Task[None]) -> int:
+    error = asyncio.CancelledError() if running.cancelled() else running.exception()
+    if error is None:
+        return 0
+    if isinstance(error, LostError):
+        log.warning("stale_writes_rejected", why=str(error))
+        return 0
+    log.error("runner failed", exc_info=error)
+    return BROKEN
+
+
+async def _renewed(store: Store) -> bool:
+    """Take the lease over from the parent, however long Redis is away."""
+    while True:
+        try:
+            await store.up()
+            return await store.renew()
+        except RedisAwayError:
+            await asyncio.sleep(AGAIN_S)
+
+
+def main() -> int:
+    """Run the mission that stdin names; the exit status."""
+    die_with(int(sys.argv[1]))
+    let_go = take_along()
+    try:
+        facts = Facts.unpack(sys.stdin.buffer.read())
+        logs.configure(facts.settings, "background")
+        telemetry.configure(facts.settings, "dualloop-background")
+        mission: type[Mission] = attrgetter(facts.name)(importlib.import_module(facts.module))
+        loop = uvloop.new_event_loop()
+        asyncio.set_event_loop(loop)
+        solo = Solo(facts, mission.definition)
+    except Exception:
+        log.exception("a suspect could not be begun")
+        return UNABLE
+    try:
+        # not asyncio.run, which would wait for a handler that swallows every cancel
+        return loop.run_until_complete(solo.live())
+    finally:
+        telemetry.shutdown()
+        let_go()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

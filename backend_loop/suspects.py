@@ -1,0 +1,210 @@
+"""Missions that two workers died with: each runs alone in a child process; who kills that one too is buried (P8, B49).
+
+Until then nothing of the mission but its record's words is looked at here: neither payload nor context is read.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from typing import Final
+from uuid import uuid4
+
+from backend_loop import document
+from backend_loop.course import Course, End, Reaction, Transition
+from backend_loop.mission import MissionType
+from backend_loop.solo import CUT_S, UNABLE, Facts
+from backend_loop.store import Claimed, LostError, Store, prepare
+from shared.errors import RedisAwayError
+from shared.logs import get
+from shared.settings import Settings
+from shared.status import ErrorCode, Status
+
+log = get(__name__)
+
+DEATHS: Final = 2
+"""From so many deaths on a mission is a suspect."""
+
+OWNER: Final = "solo-"
+"""What the id of an owner begins with that carries nothing else; takeover knows it by that."""
+
+AGAIN_S: Final = 1.0
+"""Pause before a mission is handed back whose child could not be begun."""
+
+
+def is_suspect(claimed: Claimed) -> bool:
+    """Whether a mission is to run alone."""
+    return claimed.deaths >= DEATHS
+
+
+class Suspects:
+    """Makes and bounds the children of a worker that run suspects.
+
+    Args:
+        settings, redis_url: of the worker.
+    """
+
+    def __init__(self, settings: Settings, redis_url: str) -> None:
+        """None runs yet."""
+        self.settings, self.redis_url = settings, redis_url
+        self.places = asyncio.Semaphore(settings.processes)
+
+
+class Suspect:
+    """One suspect under way: to the shard's loop what a `Runner` is.
+
+    Args:
+        claimed: what claim answered.
+        definition: its type.
+        store: of its shard.
+        suspects: of the worker.
+    """
+
+    def __init__(self, claimed: Claimed, definition: MissionType, store: Store, suspects: Suspects) -> None:
+        """Nothing runs yet: see `run`."""
+        self.claimed, self._definition, self._store, self._suspects = claimed, definition, store, suspects
+        self._process: asyncio.subprocess.Process | None = None
+        self._draining = False
+        self.dropped = False
+
+    @property
+    def draining(self) -> bool:
+        """Whether it is to be handed on at its next commit."""
+        return self._draining
+
+    @draining.setter
+    def draining(self, value: bool) -> None:
+        if value and not self._draining:
+            self._draining = True
+            self._send(signal.SIGTERM)
+
+    def drop(self) -> None:
+        """Nothing more is made of it: its task is about to be cancelled."""
+        self.dropped = True
+
+    async def signal(self) -> None:
+        """Its child hears by itself what is posted."""
+
+    async def run(self) -> None:
+        """Run it in a child, and judge it by how that ends.
+
+        Raises:
+            LostError: it is not ours any more.
+        """
+        async with self._suspects.places:
+            claimed = self.claimed
+            if self._draining:
+                await self._store.release(claimed.owner, [(claimed.task_id, claimed.fence)])
+                return
+            solo = OWNER + uuid4().hex
+            if not await self._store.adopt(claimed, solo):
+                raise LostError("FENCED")
+            self.claimed = claimed._replace(owner=solo)
+            await self._judge(await self._child())
+
+    async def _child(self) -> int:
+        """The exit status of a child that has run it; negative: the signal it died of."""
+        claimed, mission, suspects = self.claimed, self._definition.mission, self._suspects
+        facts = Facts(
+            self._store.shard, claimed, mission.__module__, mission.__qualname__, suspects.settings, suspects.redis_url
+        )
+        try:
+            # in the main thread: the kernel ends the child with the thread that started it
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "backend_loop.solo", str(os.getpid())),
+                stdin=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            log.warning("a suspect could not be begun", task_id=claimed.task_id, error=str(error))
+            return UNABLE
+        self._process = process
+        log.info("suspect", task_id=claimed.task_id, deaths=claimed.deaths, child=process.pid, owner=claimed.owner)
+        if self._draining:
+            self._send(signal.SIGTERM)
+        try:
+            await process.communicate(facts.pack())
+            return await process.wait()
+        finally:
+            await self._ended(process)
+
+    async def _ended(self, process: asyncio.subprocess.Process) -> None:
+        """Also where we are cancelled: the child is told, and killed if it does not heed."""
+        self._send(signal.SIGTERM)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CUT_S / 2):
+                await process.wait()
+        self._send(signal.SIGKILL)
+        await process.wait()
+
+    def _send(self, signum: int) -> None:
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            if signum == signal.SIGKILL:
+                os.killpg(self._process.pid, signum)  # what it has started too
+            elif self._process.returncode is None:
+                self._process.send_signal(signum)
+
+    async def _judge(self, status: int) -> None:
+        claimed = self.claimed
+        held = [(claimed.task_id, claimed.fence)]
+        if status == UNABLE:
+            await asyncio.sleep(AGAIN_S)
+            await self._store.release(claimed.owner, held)
+        elif status != 0 and self._draining:
+            await self._store.release(claimed.owner, held)  # it died of our own signal
+        elif status != 0:
+            await self._bury(_fate(status))
+        with contextlib.suppress(RedisAwayError):
+            await self._store.resign(claimed.owner)
+
+    async def _bury(self, fate: str) -> None:
+        """The end that it has brought about: a dead letter, unless the child had committed meanwhile."""
+        claimed, consumed = self.claimed, len(self.claimed.unread)
+        message = f"it was run alone, after {claimed.deaths} workers had died with it, and its process {fate}"
+        reaction, text = _buried(claimed, message)
+        while True:
+            commit = prepare(claimed, reaction, rev=claimed.rev, consumed=consumed, move="bury", document=text)
+            try:
+                answer = await self._store.commit(commit)
+            except LostError as lost:
+                # it got further than we know of: its lease lapses, and the takeover counts
+                log.warning("suspect's end left to takeover", task_id=claimed.task_id, fate=fate, why=str(lost))
+                return
+            if answer.word != "signalled":
+                break
+            consumed = len(answer.entries)
+        log.error("quarantined", task_id=claimed.task_id, type=claimed.type, state=claimed.state, fate=fate)
+
+
+def _buried(claimed: Claimed, message: str) -> tuple[Reaction, bytes]:
+    """The end and its document; the context stays the bytes that it was."""
+    course, text = Course(claimed.state), b""
+    with contextlib.suppress(ValueError):
+        kept = document.read(claimed.document, claimed.state, claimed.version, claimed.run)
+        course = kept.course
+        text = document.write(_failed(course), kept.context, kept.version, kept.run)
+    error = {
+        "code": ErrorCode.WORKER_LOST,
+        "message": message,
+        "state": claimed.state,
+        "attempts": course.attempt,
+    }
+    transition = Transition(Status.FAILED, Status.FAILED, {"code": ErrorCode.WORKER_LOST})
+    return Reaction(_failed(course), (transition,), End(error=error)), text
+
+
+def _failed(course: Course) -> Course:
+    ended = course._replace(state=Status.FAILED, status=Status.FAILED, failed_in=course.state)
+    return ended._replace(waiting_for=None, awaited=None, wake_at=None, transitions=course.transitions + 1)
+
+
+def _fate(status: int) -> str:
+    if status >= 0:
+        return f"exited with {status}"
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was ended by signal {-status}"
