@@ -41,7 +41,7 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``tick``                              string  when claim or renew last ran, epoch ms
 ``order`` ``fence``                   string  counters: order numbers; fencing tokens
 ``counts``                            hash    missions by ``type|status|state``
-``recount``                           hash    those among the counts that the audit counts again, and that have not moved
+``recount``                           hash    counts that the audit makes again, as long as they have not moved
 ``terms``                             hash    the latest term of each office whose leader has written here
 ====================================  ======  =======================================================================
 
@@ -121,6 +121,21 @@ def parked(shard: int, kind: str) -> str:
 def parked_types(shard: int) -> str:
     """The types that have such missions."""
     return f"{prefix(shard)}parked_types"
+
+
+def parked_known(shard: int) -> str:
+    """When a worker that knows a parked ``type@version`` last came by."""
+    return f"{prefix(shard)}parked_known"
+
+
+def permit_queue(shard: int, scope: str) -> str:
+    """Missions that wait for a permit of this scope, best first."""
+    return f"{prefix(shard)}permit_queue:{scope}"
+
+
+def intents(shard: int, latest: str) -> str:
+    """Commands on one aspect of a target, by age; `latest` is the record's: ``tenant:target:aspect``."""
+    return f"{prefix(shard)}intents:{latest}"
 
 
 def dead_letters(shard: int) -> str:

@@ -124,6 +124,7 @@ class Link:
         self._transport: asyncio.WriteTransport | None = None
         self._writer: asyncio.StreamWriter | None = None  # kept: a collected StreamWriter closes its transport
         self._up = asyncio.Event()
+        self.ups = 0  # times it has come up: what one server said in pieces, the next one does not go on with
         self._keeper: asyncio.Task[None] | None = None
 
     @property
@@ -233,6 +234,7 @@ class Link:
             subscribe: tuple[Any, ...] = ("SUBSCRIBE", *self._channels)
             transport.write(hiredis.pack_command(subscribe))
         self._up.set()
+        self.ups += 1
         if self._on_up is not None:
             self._on_up()
         return wire, transport

@@ -43,6 +43,10 @@ class Settings(BaseSettings):
     drain_s: Seconds = Field(20.0, description="grace of a stop before handlers are cut")
     retention_s: Seconds = Field(86_400.0, description="how long a result is kept")
     dead_retention_s: Seconds = Field(1_209_600.0, description="how long a dead letter is kept")
+    audit_s: Seconds = Field(1.0, description="pause between two steps of the audit of a shard")
+    stuck_s: Seconds = Field(
+        60.0, description="how long a vital loop may be stuck while Redis is there, before its process ends itself"
+    )
     pause_limit_s: Seconds = Field(86_400.0, description="how long a pause may outlast the mission's deadline")
     park_limit_s: Seconds = Field(3_600.0, description="how long a mission waits for a worker that knows its type")
     deadline_s: Seconds = Field(300.0, description="deadline of a command that names none, unless its type does")

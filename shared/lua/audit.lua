@@ -212,13 +212,12 @@ elseif what == 'mark' then
   for i = 4, #ARGV do call('HSET', P .. 'recount', ARGV[i], 1) end
   call('PEXPIRE', P .. 'recount', 86400000)
 elseif what == 'counted' then
-  local real = {}
-  for i = 4, #ARGV, 2 do real[ARGV[i]] = tonumber(ARGV[i + 1]) end
-  for _, key in ipairs(call('HKEYS', P .. 'recount')) do -- what moved meanwhile is not there any more
+  for i = 4, #ARGV, 2 do
+    local key, real = ARGV[i], tonumber(ARGV[i + 1])
     local told = tonumber(call('HGET', P .. 'counts', key) or 0)
-    if told ~= (real[key] or 0) then
-      if real[key] then call('HSET', P .. 'counts', key, real[key]) else call('HDEL', P .. 'counts', key) end
-      did('counts', key, told .. ' put right to ' .. (real[key] or 0))
+    if told ~= real and call('HEXISTS', P .. 'recount', key) == 1 then -- its mark is off once it has moved
+      if real > 0 then call('HSET', P .. 'counts', key, real) else call('HDEL', P .. 'counts', key) end
+      did('counts', key, told .. ' put right to ' .. real)
     end
   end
   call('DEL', P .. 'recount')

@@ -20,7 +20,7 @@ BATCH: Final = 50
 class Repair(NamedTuple):
     """What was found, and what was done about it."""
 
-    index: str
+    where: str
     task_id: str
     done: str
 
@@ -65,8 +65,9 @@ def recount(verbs: Verbs, *, term: int = 1) -> list[Repair]:
     """Count everything again."""
     shard = read(verbs.redis, verbs.shard)
     real = Counter(f"{m['type']}|{m['status']}|{m['state']}" for m in shard.all("mission").values())
-    call(verbs, "mark", *{*real, *dict(shard.get("counts"))}, term=term)
-    pairs = (part for key, number in real.items() for part in (key, str(number)))
+    kinds = {*real, *dict(shard.get("counts"))}
+    call(verbs, "mark", *kinds, term=term)
+    pairs = (part for kind in kinds for part in (kind, str(real[kind])))
     return call(verbs, "counted", *pairs, term=term).repairs
 
 

@@ -118,7 +118,7 @@ def test_what_an_index_has_lost_it_gets_back(verbs: Verbs, what: str) -> None:
     damage = LOST[what]
     damage.do(verbs)
     found = records(verbs)
-    assert (damage.index, damage.task_id) in [(one.index, one.task_id) for one in found]
+    assert (damage.index, damage.task_id) in [(one.where, one.task_id) for one in found]
     if what != "owner":  # whose lease has lapsed: its missions are taken over
         assert faults(read(verbs.redis)) == []
     undisturbed(verbs)
@@ -160,7 +160,7 @@ def test_what_an_index_should_not_have_is_dropped(verbs: Verbs, what: str) -> No
     index, task_id, do = STRANGE[what]
     do(verbs)
     found = indexes(verbs)
-    assert [(one.index, one.task_id, one.done) for one in found] == [(index, task_id, "dropped")]
+    assert [(one.where, one.task_id, one.done) for one in found] == [(index, task_id, "dropped")]
     assert faults(read(verbs.redis)) == []
     undisturbed(verbs)
 
@@ -351,7 +351,7 @@ def test_what_is_broken_costs_no_other(verbs: Verbs) -> None:
     verbs.redis.hset(verbs.key("mission:paused"), "place", "limbo")
     verbs.redis.zrem(verbs.key("lane:normal:default:a"), "ready")
     found = call(verbs, "records", "absurd", "nowhere", "paused", "ready").repairs
-    assert [(one.index, one.task_id) for one in found] == [
+    assert [(one.where, one.task_id) for one in found] == [
         ("", "absurd"),
         ("", "nowhere"),
         ("", "paused"),
@@ -370,6 +370,14 @@ def test_missions_that_are_gone_meanwhile_are_passed_over(verbs: Verbs) -> None:
 def test_records_answer_what_each_counts_as(verbs: Verbs) -> None:
     verbs.accept(New("one"), New("two", "u"))
     assert call(verbs, "records", "one", "two").more == ["one", "t|PENDING|START", "two", "u|PENDING|START"]
+
+
+def test_a_mark_that_an_earlier_leader_left_changes_nothing(verbs: Verbs) -> None:
+    _town(verbs)
+    before = verbs.redis.hgetall(verbs.key("counts"))
+    call(verbs, "mark", *(kind.decode() for kind in before))
+    assert call(verbs, "counted").repairs == []
+    assert verbs.redis.hgetall(verbs.key("counts")) == before
 
 
 def test_what_is_marked_is_forgotten_in_the_end(verbs: Verbs) -> None:
