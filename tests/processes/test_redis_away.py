@@ -1,7 +1,7 @@
 """Redis goes and comes back: no false 202, nothing lost, and everything resumes by itself (B03, B04, B05, B59)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -53,6 +53,62 @@ async def test_b03_no_false_202_and_all_resumes_by_itself(server: Restartable, s
     assert [line[0] for line in tally(stack)] == ["begin", "end", "run"]
     assert (await front.result(await front.send("test.noop")))["status"] == "SUCCEEDED"
     await eventually(lambda: _is(front, "/readyz", 200))
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, start_redis: StartRedis) -> Iterator[Restartable]:
+    """As that of all these tests; or one that a parameter tells when to write to its disk."""
+    server = Restartable(start_redis("--appendonly", "yes", "--appendfsync", getattr(request, "param", "everysec")))
+    yield server
+    server.kill()
+
+
+# with everysec an answer may come before its write, while an older write is being forced to the disk
+@pytest.mark.parametrize("server", ["always"], indirect=True)
+async def test_b03_whatever_is_sent_again_with_its_key_while_redis_goes_and_comes_is_done_once(
+    server: Restartable, stack: Stack, front: Front
+) -> None:
+    """Redis is killed again and again in the middle of a stream of commands; each is sent until it has its 202."""
+    replayed = refused = sent = 0
+    under_way = asyncio.Event()
+
+    async def deliver(n: int) -> str:
+        nonlocal replayed, refused, sent
+        key = {"idempotency-key": f"command-{n}"}
+        while True:
+            answer = await front.client.post(
+                "/v1/commands", json={"type": "test.noop", "payload": {"n": n}}, headers=key
+            )
+            if answer.status_code == 202:
+                sent += 1
+                under_way.set()
+                replayed += "idempotent-replayed" in answer.headers
+                return str(answer.json()["correlation_id"])
+            assert (answer.status_code, answer.json()["retryable"]) == (503, True), answer.text
+            refused += 1
+
+    async def deliver_all(first: int) -> list[str]:
+        return [await deliver(n) for n in range(first, first + 60)]
+
+    async with asyncio.TaskGroup() as group:
+        streams = [group.create_task(deliver_all(1000 * stream)) for stream in range(6)]
+        for _ in range(4):
+            under_way.clear()
+            await under_way.wait()
+            server.kill()
+            server.start()
+    ids = [one for stream in streams for one in stream.result()]
+    assert len(set(ids)) == len(ids) == sent
+    assert refused, "Redis was away, and the front said so"
+    ends = [await front.end(one) for one in ids]
+    assert {document["status"] for document in ends} == {"SUCCEEDED"}
+    assert [document["result"]["n"] for document in ends] == [
+        n for first in range(6) for n in range(1000 * first, 1000 * first + 60)
+    ]
+    # a handler may run again, at least once is the promise; a command is one mission all the same
+    assert {line[1] for line in tally(stack)} == set(ids)
+    with server.client() as client:
+        assert len(list(client.scan_iter("dl:*:mission:*"))) == len(ids)
 
 
 async def _is(front: Front, path: str, status: int) -> bool:
