@@ -3,7 +3,6 @@
 import asyncio
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -12,14 +11,15 @@ from pydantic_core import from_json
 from frontend_loop.dead_letters import error, undone
 from frontend_loop.listing import row
 from frontend_loop.record import Record, instant, ms, number, readable, target, whole
-from frontend_loop.why import Standing, why
+from frontend_loop.standing import Around, Rules, standing
+from frontend_loop.why import why
 from shared import keys, traceparent
 from shared.catalogue import Catalogue
-from shared.clock import parse_rfc3339
 from shared.envelope import Envelope
 from shared.errors import Problem
 from shared.ids import MissionId
 from shared.redis import Link
+from shared.settings import Settings
 
 HISTORY: Final = 1_000
 """Events shown, the newest; each has its `seq`, so that it is seen where older ones are left out."""
@@ -29,28 +29,12 @@ _WHOLE: Final = dict.fromkeys(("place", "lane", "status", "state", "version"), "
 """What a damaged record may lack."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
-    """What stands outside a record: lease, target, neighbours in line. `lease_end` None: that owner is gone."""
-
-    now: int
-    workers: int
-    lease_end: int | None
-    holder: str | None
-    holds: bool
-    waiters: int
-    ahead: int | None
-    dead_since: int | None
-    kept_until: int | None
-    outbox: int
-
-
 class Inspection:
     """Reads missions for operators. Two flushes, not one script: what moves in between may look a moment apart."""
 
-    def __init__(self, link: Link, catalogue: Catalogue) -> None:
-        """`catalogue` tells how many tries a state has."""
-        self._link, self._catalogue = link, catalogue
+    def __init__(self, link: Link, catalogue: Catalogue, settings: Settings) -> None:
+        """`catalogue` tells how many tries a state has, `settings` how long a mission may be paused or parked."""
+        self._link, self._catalogue, self._settings = link, catalogue, settings
 
     async def look(self, mission: MissionId) -> dict[str, Any]:
         """The document of ``GET /v1/missions/{task_id}``.
@@ -75,10 +59,10 @@ class Inspection:
         around = await self._around(shard, task_id, record, now)
         course = {name: value for name, value in document.items() if name != "context"}
         history, ended = [_json(event) for event in log], _json(result) if result is not None else None
-        standing = _standing(record, around, course, history, ended or {}, self._tries(record))
+        told = standing(task_id, record, around, course, history, ended or {}, self._rules(record))
         return {
             **_told(task_id, record, around, course),
-            "why": why(standing),
+            "why": why(told),
             "course": course,
             "context": document.get("context"),
             "envelope": envelope,
@@ -92,13 +76,15 @@ class Inspection:
     async def _around(self, shard: int, task_id: str, record: Record, now: int) -> Around:
         """What stands outside its record: lease, target, neighbours in line."""
         held, place = record.get("target", ""), record["place"]
-        line = keys.waiters(shard, held) if place == "waiters" else keys.lane(shard, record["lane"])
-        workers, lease_end, holder, waiters, ahead, dead, until, rows = await asyncio.gather(
+        kind, line = f"{record['type']}@{record['version']}", _line(shard, record)
+        workers, lease_end, holder, waiters, ahead, newer, known, dead, until, rows = await asyncio.gather(
             self._link.call("ZCOUNT", keys.owners(shard), f"({now}", "+inf"),
             self._link.call("ZSCORE", keys.owners(shard), record.get("owner", "")),
             self._link.call("GET", keys.target(shard, held)),
             self._link.call("ZCARD", keys.waiters(shard, held)),
             self._link.call("ZRANK", line, task_id),
+            self._link.call("ZCOUNT", *_newer(shard, record)),
+            self._link.call("HGET", keys.parked_known(shard), kind),
             self._link.call("ZSCORE", keys.dead_letters(shard), task_id),
             self._link.call("ZSCORE", keys.retire(shard), task_id),
             self._link.call("LLEN", keys.outbox(shard, task_id)),
@@ -110,16 +96,39 @@ class Inspection:
             holder=holder.decode() if holder is not None else None,
             holds=holder == task_id.encode(),
             waiters=waiters,
-            ahead=ahead if place in {"lane", "waiters"} else None,
+            ahead=ahead if place in {"lane", "waiters", "waiting"} else None,
+            newer=newer,
+            known_at=whole(known.decode()) if known is not None else None,
             dead_since=whole(dead.decode()) if dead is not None else None,
             kept_until=whole(until.decode()) if until is not None else None,
             outbox=rows,
         )
 
-    def _tries(self, record: Record) -> int | None:
+    def _rules(self, record: Record) -> Rules:
         entry = self._catalogue.find(record["type"], number(record, "version"))
         tries = entry.row.states.get(record["state"], {}).get("retry", {}).get("tries") if entry else None
-        return tries if isinstance(tries, int) else None
+        limits = self._settings
+        return Rules(
+            tries=tries if isinstance(tries, int) else None,
+            future=entry is None and self._catalogue.find(record["type"]) is not None,
+            pause_limit=round(limits.pause_limit_s * 1000),
+            park_limit=round(limits.park_limit_s * 1000),
+            lease=round(limits.lease_s * 1000),
+        )
+
+
+def _line(shard: int, record: Record) -> str:
+    """The line that it stands in."""
+    if record["place"] == "waiters":
+        return keys.waiters(shard, record.get("target", ""))
+    if record["place"] == "waiting":
+        return keys.permit_queue(shard, record.get("queued", "").partition(" ")[0])
+    return keys.lane(shard, record["lane"])
+
+
+def _newer(shard: int, record: Record) -> tuple[str, str, str]:
+    """Where newer commands on its aspect are counted (P11)."""
+    return keys.intents(shard, record.get("latest", "")), f"({number(record, 'intent')}", "+inf"
 
 
 def _told(task_id: str, record: Record, around: Around, course: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,73 +183,6 @@ def _is_envelope(raw: bytes) -> bool:
     except ValidationError:
         return False
     return True
-
-
-def _standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
-    record: Record,
-    around: Around,
-    course: Mapping[str, Any],
-    history: Sequence[Mapping[str, Any]],
-    result: Mapping[str, Any],
-    tries: int | None,
-) -> Standing:
-    last: Mapping[str, Any] = history[-1] if history else {}
-    ended = record["place"] == "ended"
-    finished = result.get("finished_at") or last.get("at")
-    return Standing(
-        now=around.now,
-        place=record["place"],
-        status=record["status"],
-        state=record["state"],
-        kind=f"{record['type']}@{record['version']}",
-        entered_at=_entered(record, history),
-        ready_at=ms(record, "ready_at"),
-        wake_at=ms(record, "wake_at"),
-        parked_at=ms(record, "parked_at"),
-        deadline=ms(record, "deadline"),
-        finished_at=parse_rfc3339(finished) if finished else None,
-        waiting_for=record.get("waiting_for") or None,
-        awaited=course.get("awaited"),
-        attempt=course.get("attempt", 1),
-        tries=tries,
-        deaths=number(record, "deaths"),
-        unread=number(record, "unread"),
-        owner=record.get("owner"),
-        lease_ends_at=around.lease_end,
-        workers=around.workers,
-        lane=record["lane"].partition(":")[0],
-        ahead=around.ahead,
-        target=target(record),
-        holder=around.holder,
-        holds=around.holds,
-        trouble=_failure(result, last) if ended else _last_trouble(history),
-        reason=result.get("reason") or (last.get("data") or {}).get("reason"),
-    )
-
-
-def _entered(record: Record, history: Sequence[Mapping[str, Any]]) -> int | None:
-    """When it came into its present state: the oldest of the newest events that name it."""
-    entered = ms(record, "created_at")
-    for event in reversed(history):
-        if event.get("state") != record["state"]:
-            break
-        entered = parse_rfc3339(event["at"])
-    return entered
-
-
-def _last_trouble(history: Sequence[Mapping[str, Any]]) -> str | None:
-    for event in reversed(history):
-        data = event.get("data") or {}
-        if data.get("event") == "retry":
-            return str(data.get("error"))
-    return None
-
-
-def _failure(result: Mapping[str, Any], last: Mapping[str, Any]) -> str | None:
-    if error := result.get("error"):
-        return f"{error.get('code')} in {error.get('state')}: {error.get('message')}"
-    code = (last.get("data") or {}).get("code")
-    return None if code is None else str(code)
 
 
 def _json(raw: bytes) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 It says what the mission waits for, held by whom, until when, and what is left of its deadline.
 """
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -18,10 +19,19 @@ class Standing:
     Args:
         place: where the record says the mission stands (P1).
         entered_at: when it came into its present state.
-        ahead: how many stand before it, in its lane or among the waiters of its target.
+        paused_by: who said pause. pause_limit: ms that a pause may outlast the deadline.
+        park_limit: ms that it stays parked. known: a live worker knows its type. future: workers know the type in
+            another version only.
+        kept_until: of a dead letter, when it is removed; None: it is none.
+        ahead: how many stand before it: in its lane, among the waiters of its target, or for its permit.
         workers: live leases on its shard.
+        base: its own priority, while those behind it lend it the one of its lane.
         tries: what its state allows.
         trouble: what went wrong the last time.
+        blocked: what keeps a permit from it.
+        aspect, newer: of what it sets on its target, and how many newer commands set it too.
+        undone, left: states that have been undone, and that are still to be, the present one first.
+        ending: the end that comes when all is undone.
     """
 
     now: int
@@ -29,28 +39,45 @@ class Standing:
     status: str
     state: str
     kind: str
+    task_id: str = "ID"
     entered_at: int | None = None
     ready_at: int | None = None
     wake_at: int | None = None
     parked_at: int | None = None
+    paused_at: int | None = None
     deadline: int | None = None
     finished_at: int | None = None
+    kept_until: int | None = None
+    pause_limit: int = 0
+    park_limit: int = 0
+    paused_by: str | None = None
     waiting_for: str | None = None
     awaited: str | None = None
+    blocked: str | None = None
     attempt: int = 1
     tries: int | None = None
+    run: int = 1
     deaths: int = 0
+    solo_deaths: int = 0
     unread: int = 0
     owner: str | None = None
     lease_ends_at: int | None = None
     workers: int = 0
+    known: bool = False
+    future: bool = False
     lane: str = "normal"
+    base: str | None = None
     ahead: int | None = None
     target: str | None = None
     holder: str | None = None
     holds: bool = False
+    aspect: str | None = None
+    newer: int = 0
     trouble: str | None = None
     reason: str | None = None
+    undone: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    ending: str | None = None
 
 
 def why(mission: Standing) -> str:
@@ -64,13 +91,18 @@ def _lane(m: Standing) -> list[str]:
     if not m.workers:
         return [head + f"but {NO_WORKER}", *_burden(m), _deadline(m)]
     queue = f"; {_count(m.ahead, 'mission')} in front of it in the {m.lane} lane" if m.ahead else ""
-    return [f"{head}waits for a free worker{queue}", *_burden(m), _deadline(m)]
+    return [f"{head}waits for a free worker{queue}", _lent(m), *_burden(m), _deadline(m)]
 
 
 def _leased(m: Standing) -> list[str]:
+    if m.owner is not None and m.owner.startswith(ALONE):
+        worker = f"alone in a process of its own, since {_count(m.deaths, 'worker')} died under it"
+        died = f"{m.solo_deaths} of {SOLO_DEATHS} such processes died too" if m.solo_deaths else ""
+        head = f"{_where(m)} {worker}{_attempt(m)}"
+        return [head, died, _lease(m), *_burden(replace(m, deaths=0)), _deadline(m)]
     worker = f"on worker {m.owner[:8]}" if m.owner else "on a worker"
     head = f"{_where(m)} {worker}{_since(m, m.entered_at)}{_attempt(m)}"
-    return [head, _lease(m), *_burden(m), _deadline(m)]
+    return [head, _lease(m), _lent(m), *_burden(m), _deadline(m)]
 
 
 def _lease(m: Standing) -> str:
@@ -82,6 +114,13 @@ def _lease(m: Standing) -> str:
 
 
 def _waiting(m: Standing) -> list[str]:
+    trouble = f"what went wrong: {_short(m.trouble)}" if m.waiting_for == "retry" and m.trouble else ""
+    held = f"it keeps {_target(m)} meanwhile" if m.holds else ""
+    head = f"{_where(m)} for {_awaited(m)}{_until(m)}"
+    return [head, _blocked(m), _late(m), trouble, held, _lent(m) if m.holds else "", *_burden(m), _deadline(m)]
+
+
+def _awaited(m: Standing) -> str:
     names = {
         "retry": f"its retry{_attempt(m)}",
         "timer": "its timer",
@@ -89,10 +128,7 @@ def _waiting(m: Standing) -> list[str]:
         "children": "its child missions",
         "permit": "a permit",
     }
-    what = names.get(m.waiting_for or "", m.waiting_for or "something that its record does not name")
-    trouble = f"what went wrong: {_short(m.trouble)}" if m.waiting_for == "retry" and m.trouble else ""
-    held = f"it keeps {_target(m)} meanwhile" if m.holds else ""
-    return [f"{_where(m)} for {what}{_until(m)}", _late(m), trouble, held, *_burden(m), _deadline(m)]
+    return names.get(m.waiting_for or "", m.waiting_for or "something that its record does not name")
 
 
 def _until(m: Standing) -> str:
@@ -101,6 +137,30 @@ def _until(m: Standing) -> str:
     if m.wake_at > m.now:
         return f" until {clock(m.wake_at, m.now)} (in {lasting(m.wake_at - m.now)})"
     return f" until {clock(m.wake_at, m.now)}, which was {lasting(m.now - m.wake_at)} ago"
+
+
+def _blocked(m: Standing) -> str:
+    """Which permit, or which breaker; it asks again when it wakes."""
+    if m.waiting_for != "permit" or not m.blocked:
+        return ""
+    if scope := _NO_PERMIT.fullmatch(m.blocked):
+        queue = f", {_count(m.ahead, 'mission')} in front of it" if m.ahead else ""
+        return f"all that {_scope(scope[1])} may have are taken{queue}; one that comes free wakes it earlier"
+    if alone := _LEFT_ALONE.fullmatch(m.blocked):
+        return f"{_BREAKERS.get(alone[2], f'{{0}} is left alone, {alone[2]}').format(alone[1])}; then it asks again"
+    return _short(m.blocked)
+
+
+def _scope(scope: str) -> str:
+    kind, _, name = scope.partition(":")
+    dependency, _, target = name.partition(":")
+    match kind:
+        case "dep":
+            return f"the dependency {dependency}" + (f" on {target.partition(':')[2] or target}" if target else "")
+        case "type" | "tenant":
+            return f"the {kind} {name}"
+        case _:
+            return scope
 
 
 def _late(m: Standing) -> str:
@@ -117,22 +177,60 @@ def _waiters(m: Standing) -> list[str]:
 
 def _parked(m: Standing) -> list[str]:
     since = f" (parked since {clock(m.parked_at, m.now)})" if m.parked_at is not None else ""
-    return [f"{_where(m)}: no live worker knows {m.kind}{since}", "start one that does", *_burden(m), _deadline(m)]
+    if m.known:
+        return [
+            f"{_where(m)}: a worker that knows {m.kind} has come{since}, and takes it soon",
+            *_burden(m),
+            _deadline(m),
+        ]
+    remedy = "start one that does"
+    if m.parked_at is not None and m.park_limit:
+        limit, code = m.parked_at + m.park_limit, "future_version" if m.future else "unknown_type"
+        remedy += f", or it fails with {code} at {clock(limit, m.now)} (in {lasting(limit - m.now)})"
+    return [f"{_where(m)}: no live worker knows {m.kind}{since}", remedy, *_burden(m), _deadline(m)]
 
 
 def _paused(m: Standing) -> list[str]:
-    return [f"{_where(m)}{_since(m, m.entered_at)}: somebody said pause", "resume lets it go on", _deadline(m)]
+    head = f"{_where(m)}{_since(m, m.paused_at or m.entered_at)}: {_short(m.paused_by) or 'somebody'} said pause"
+    then = f"; it goes on waiting for {_awaited(m)}{_until(m)}" if m.waiting_for and m.wake_at else ""
+    remedy = f"let it go on with: dualloop missions resume {m.task_id}{then}"
+    return [head, remedy, *_burden(m), _outlasted(m)]
+
+
+def _outlasted(m: Standing) -> str:
+    """What a deadline does to a pause: it waits for the limit of pauses, and comes at once after a resume."""
+    if m.deadline is None or m.paused_at is None:
+        return _deadline(m)
+    last = m.paused_at + m.pause_limit
+    if last <= m.deadline:
+        return _deadline(m)
+    at = f"{clock(last, m.now)} (in {lasting(last - m.now)})"
+    if m.deadline > m.now:
+        return f"{lasting(m.deadline - m.now)} of its deadline are left, which a pause outlasts until {at}"
+    passed = f"its deadline passed {lasting(m.now - m.deadline)} ago"
+    return f"{passed}: it ends as soon as it is resumed, and in any case at {at}"
 
 
 def _ended(m: Standing) -> list[str]:
     at = "" if m.finished_at is None else f" at {clock(m.finished_at, m.now)}"
+    undone = f"undone: {', '.join(m.undone)}" if m.undone else ""
     match m.status:
         case Status.FAILED:
-            return [f"FAILED{at}: {_short(m.trouble) or 'its result, which said why, is no longer kept'}"]
+            trouble = _short(m.trouble) or "its result, which said why, is no longer kept"
+            left = f"not undone: {', '.join(m.left)}" if m.left else ""
+            return [f"FAILED{at}: {trouble}", undone, left, *_dead_letter(m)]
         case Status.CANCELLED:
-            return [f"CANCELLED{at}: {_REASONS.get(m.reason or '', m.reason or 'nobody kept why')}"]
+            return [f"CANCELLED{at}: {_REASONS.get(m.reason or '', m.reason or 'nobody kept why')}", undone]
         case status:
             return [f"{status}{at}"]
+
+
+def _dead_letter(m: Standing) -> list[str]:
+    if m.kept_until is None:
+        return []
+    kept = f"kept as a dead letter until {clock(m.kept_until, m.now)}"
+    begin = " --from start" if m.undone else ""
+    return [kept, f"run it again with: dualloop dead-letters replay {m.task_id}{begin}"]
 
 
 def _elsewhere(m: Standing) -> list[str]:
@@ -141,6 +239,20 @@ def _elsewhere(m: Standing) -> list[str]:
 
 LONGEST: Final = 200
 NO_WORKER: Final = "no worker is alive (start one: dualloop background)"
+ALONE: Final = "solo-"
+"""What the id of an owner begins with that carries nothing else (P8)."""
+SOLO_DEATHS: Final = 3
+"""After so many of them the mission is the one that kills."""
+
+_NO_PERMIT: Final = re.compile(r"no permit of (\S+) is free.*", re.DOTALL)
+_LEFT_ALONE: Final = re.compile(r"(\S+) is left alone: (\w+)")
+_BREAKERS: Final = {
+    "open": "the breaker of {0} is open",
+    "retry_after": "{0} has asked to be left alone until then",
+    "probing": "others are finding out whether {0} is back",
+    "ramping": "{0} is let back in step by step",
+    "retry_budget": "too many of the calls of {0} are retries already",
+}
 
 _PLACES: Final[Mapping[str, Callable[[Standing], list[str]]]] = {
     "lane": _lane,
@@ -181,11 +293,29 @@ def _attempt(m: Standing) -> str:
     return f" (attempt {m.attempt} of {m.tries})" if m.tries else f" (attempt {m.attempt})"
 
 
+def _lent(m: Standing) -> str:
+    """Priority inheritance (P10)."""
+    if m.base is None:
+        return ""
+    return f"it goes before others as {m.lane}, which those lend it that wait for {_target(m)}; its own is {m.base}"
+
+
 def _burden(m: Standing) -> list[str]:
-    """What makes a mission suspect."""
+    """What is to be undone, what will end it, and what makes it suspect."""
     died = f"{_count(m.deaths, 'worker')} died under it" if m.deaths else ""
     unread = f"{_count(m.unread, 'entry', 'entries')} of its inbox {'is' if m.unread == 1 else 'are'} unread"
-    return [died, unread if m.unread else ""]
+    newer = f"a newer command sets the {m.aspect} of {_target(m)}, so it ends before it acts" if m.newer else ""
+    again = f"this is its run {m.run}" if m.run > 1 else ""
+    return [_undoing(m), newer, died, unread if m.unread else "", again]
+
+
+def _undoing(m: Standing) -> str:
+    if m.ending is None:
+        return ""
+    now, *later = m.left or ("nothing",)
+    done = f"after {', '.join(m.undone)}" if m.undone else "first"
+    rest = f", then {', '.join(later)}" if later else ""
+    return f"it undoes {now} {done}{rest}, and ends {_short(m.ending)}"
 
 
 def _deadline(m: Standing) -> str:

@@ -1,0 +1,185 @@
+"""What the sentence of a mission is made of: its record, its document, its log, and what stands around it. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from frontend_loop.record import Record, ms, number, target
+from frontend_loop.why import Standing
+from shared.clock import parse_rfc3339
+from shared.status import Status
+
+Log = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What stands outside a record: lease, target, neighbours in line, newer commands, what workers know.
+
+    Args:
+        lease_end: None: that owner is gone.
+        known_at: when a worker that knows the type of a parked mission last came by.
+    """
+
+    now: int
+    workers: int
+    lease_end: int | None
+    holder: str | None
+    holds: bool
+    waiters: int
+    ahead: int | None
+    newer: int
+    known_at: int | None
+    dead_since: int | None
+    kept_until: int | None
+    outbox: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What is set down elsewhere: tries of the present state, and limits in milliseconds.
+
+    Args:
+        future: workers know the type, but not in this version.
+    """
+
+    tries: int | None
+    future: bool
+    pause_limit: int
+    park_limit: int
+    lease: int
+
+
+def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
+    task_id: str,
+    record: Record,
+    around: Around,
+    course: Mapping[str, Any],
+    history: Log,
+    result: Mapping[str, Any],
+    rules: Rules,
+) -> Standing:
+    """All of it; what is damaged or unknown is left out."""
+    last: Mapping[str, Any] = history[-1] if history else {}
+    ended = record["place"] == "ended"
+    finished = result.get("finished_at") or last.get("at")
+    return Standing(
+        now=around.now,
+        place=record["place"],
+        status=record["status"],
+        state=record["state"],
+        kind=f"{record['type']}@{record['version']}",
+        task_id=task_id,
+        entered_at=_entered(record, history),
+        ready_at=ms(record, "ready_at"),
+        wake_at=ms(record, "wake_at"),
+        parked_at=ms(record, "parked_at"),
+        paused_at=ms(record, "paused_at"),
+        deadline=ms(record, "deadline"),
+        finished_at=parse_rfc3339(finished) if finished else None,
+        kept_until=around.kept_until if around.dead_since is not None else None,
+        pause_limit=rules.pause_limit,
+        park_limit=rules.park_limit,
+        paused_by=_paused_by(history),
+        waiting_for=record.get("waiting_for") or None,
+        awaited=course.get("awaited"),
+        blocked=_blocked(record, history),
+        attempt=course.get("attempt", 1),
+        tries=rules.tries,
+        run=number(record, "run", 1),
+        deaths=number(record, "deaths"),
+        solo_deaths=number(record, "solo_deaths"),
+        unread=number(record, "unread"),
+        owner=record.get("owner"),
+        lease_ends_at=around.lease_end,
+        workers=around.workers,
+        known=around.known_at is not None and around.now - around.known_at <= 2 * rules.lease,
+        future=rules.future,
+        lane=record["lane"].partition(":")[0],
+        base=record.get("base"),
+        ahead=around.ahead,
+        target=target(record),
+        holder=around.holder,
+        holds=around.holds,
+        aspect=record.get("latest", "").rpartition(":")[2] or None,
+        newer=0 if ended or record.get("acted") else around.newer,
+        trouble=_failure(result, last) if ended else _last_trouble(history),
+        reason=result.get("reason") or _data(last).get("reason"),
+        undone=_states(course.get("undone"), result),
+        left=_left(course, result, ended=ended),
+        ending=None if ended else _ending(course),
+    )
+
+
+def _entered(record: Record, history: Log) -> int | None:
+    """When it came into its present state: the oldest of the newest events that name it."""
+    entered = ms(record, "created_at")
+    for event in reversed(history):
+        if event.get("state") != record["state"]:
+            break
+        entered = parse_rfc3339(event["at"])
+    return entered
+
+
+def _data(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    data = event.get("data")
+    return data if isinstance(data, dict) else {}
+
+
+def _paused_by(history: Log) -> str | None:
+    for event in reversed(history):
+        if _data(event).get("event") == "paused":
+            by = _data(event).get("by")
+            return None if by is None else str(by)
+    return None
+
+
+def _blocked(record: Record, history: Log) -> str | None:
+    """Which permit is wanted now, as the record says; else what its log said last of a breaker."""
+    if scope := record.get("queued", "").partition(" ")[0]:
+        return f"no permit of {scope} is free"
+    for event in reversed(history):
+        if _data(event).get("event") == "no_permit":
+            return str(_data(event).get("why"))
+    return None
+
+
+def _last_trouble(history: Log) -> str | None:
+    for event in reversed(history):
+        if _data(event).get("event") == "retry":
+            return str(_data(event).get("error"))
+    return None
+
+
+def _failure(result: Mapping[str, Any], last: Mapping[str, Any]) -> str | None:
+    if error := result.get("error"):
+        return f"{error.get('code')} in {error.get('state')}: {error.get('message')}"
+    code = _data(last).get("code")
+    return None if code is None else str(code)
+
+
+def _states(done: Any, result: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names out of a course's list of visits, or out of a result."""
+    if isinstance(done, list):
+        return tuple(str(one[0]) for one in done if isinstance(one, list) and one)
+    undone = (result.get("result") or {}).get("undone") if isinstance(result.get("result"), dict) else None
+    return tuple(map(str, undone)) if isinstance(undone, list) else ()
+
+
+def _left(course: Mapping[str, Any], result: Mapping[str, Any], *, ended: bool) -> tuple[str, ...]:
+    """What is still to be undone, the next one first; after an end, what was not."""
+    if ended:
+        left = (result.get("error") or {}).get("not_undone")
+        return tuple(map(str, left)) if isinstance(left, list) else ()
+    return _states(course.get("done"), {})[::-1]
+
+
+def _ending(course: Mapping[str, Any]) -> str | None:
+    """The end that comes when all is undone."""
+    ending = course.get("ending")
+    if not isinstance(ending, dict):
+        return None
+    status, error = ending.get("status"), ending.get("error")
+    if status == Status.FAILED and isinstance(error, dict):
+        return f"{status} with {error.get('code')} in {error.get('state')}: {error.get('message')}"
+    return f"{status} ({ending['reason']})" if ending.get("reason") else str(status)
