@@ -22,7 +22,7 @@ def in_flight(course: Course, plan: Plan) -> bool:
     return spec is not None and spec.undo is not None and spec.acting and course.begun
 
 
-def leave(  # noqa: PLR0913  an end has these parts
+def leave(  # noqa: PLR0913, PLR0917  an end has these parts
     course: Course,
     plan: Plan,
     status: Status,
@@ -37,7 +37,8 @@ def leave(  # noqa: PLR0913  an end has these parts
     Args:
         course: how far it came.
         plan: its type.
-        status, end: FAILED or CANCELLED, and what the result document will say.
+        status: FAILED or CANCELLED.
+        end: what the result document will say.
         data: of the end's event.
         now: epoch ms.
         answered: the state's own handler led here, by its row: whether it changed anything its undo finds out.
@@ -145,7 +146,8 @@ def _wait(course: Course, plan: Plan, reason: WaitingFor, wake_at: int, data: Ma
 def _wake(course: Course, _plan: Plan, _signal: o.Wake, now: int, _chance: float) -> Reaction:
     if course.waiting_for is None:
         return Reaction(course)
-    if course.wake_at is not None and course.wake_at > now:
+    early = course.wake_at is not None and course.wake_at > now
+    if early and course.waiting_for is not WaitingFor.PERMIT:  # a permit that came free wakes it before its time
         return Reaction(course, ignored="not due: an entry of the inbox brought it here")
     return Reaction(course._replace(waiting_for=None, wake_at=None))
 

@@ -25,7 +25,9 @@ def restore(definition: MissionType, text: bytes, state: str, version: int, run:
     Args:
         definition: of its type.
         text: the document; empty: the mission is fresh, whatever its state is called in its own version.
-        state, version, run: as the record has them.
+        state: as the record has it.
+        version: as the record has it.
+        run: as the record has it.
 
     Raises:
         ValueError: no document, or a state that the type does not have.

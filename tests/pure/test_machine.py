@@ -1,21 +1,14 @@
-"""The machine is total, and does what its table says: no more, no less."""
+"""The machine's way forward, rule by rule."""
 
-from collections import defaultdict
-
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from backend_loop.machine import TABLE, Course, Plan, Reaction, StatePlan, fold, react
+from backend_loop.machine import Course, Plan, Reaction, StatePlan, fold, react
 from backend_loop.outcomes import (
     Cancel,
     Deadline,
-    Fail,
     Go,
     Happened,
     Retry,
     Signal,
     Sleep,
-    Stop,
     WaitFor,
     Wake,
 )
@@ -43,22 +36,6 @@ PLAN = Plan(
     },
     max_transitions=12,
 )
-SIGNALS: list[Signal] = [
-    Wake(),
-    *(Go(event) for event in ("seen", "acted", "done", "nothing", "unconfirmed", "dropped", "nonsense")),
-    Fail("no", ErrorCode.DEVICE_REFUSED),
-    Retry("later"),
-    Retry("later", after_s=60),
-    Sleep(5),
-    WaitFor("KNOCK"),
-    WaitFor("KNOCK", 7),
-    WaitFor("nonsense", 7),
-    Stop(Reason.OVERRIDDEN),
-    Cancel(),
-    Deadline(),
-    Happened("KNOCK", {"who": "me"}),
-    Happened("nonsense"),
-]
 
 
 def run(*signals: Signal, course: Course | None = None, now: int = NOW, chance: float = 0.5) -> Reaction:
@@ -202,51 +179,3 @@ def test_too_many_transitions_end_it() -> None:
                 assert reaction.end.error["code"] == "too_many_transitions"
                 return
     raise AssertionError("it went on for ever")
-
-
-def test_the_table_is_what_is_reachable() -> None:
-    """Each pair that TABLE allows is reached, and react() itself asserts that no other one is."""
-    seen: dict[tuple[Status, type], set[Status]] = defaultdict(set)
-    frontier = [Course("LOOK"), *(Course(name, Status.RUNNING) for name in ("LISTEN", "HEAR"))]
-    frontier += [Course("LOOK", begun=True), Course("LOOK", Status.RUNNING, transitions=PLAN.max_transitions - 1)]
-    known: set[str] = set()
-    while frontier:
-        course = frontier.pop()
-        if (name := repr(course)) in known or 4 < course.transitions < PLAN.max_transitions - 1:
-            continue
-        known.add(name)
-        for signal in SIGNALS:
-            for now in (NOW, NOW + 100_000):
-                reaction = react(course, PLAN, signal, now, 0.5)
-                if reaction.ignored is None:
-                    seen[course.status, type(signal)].add(reaction.course.status)
-                    frontier.append(reaction.course)
-    allowed = {(status, kind): set(targets) for status, row in TABLE.items() for kind, targets in row.items()}
-    assert seen == allowed
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(SIGNALS), st.integers(0, 40_000), st.floats(0, 0.999)), max_size=40))
-def test_any_traffic_keeps_the_promises(traffic: list[tuple[Signal, int, float]]) -> None:
-    course, now, ends = Course("LOOK"), NOW, 0
-    for signal, passed, chance in traffic:
-        now += passed
-        before = course
-        reaction = react(course, PLAN, signal, now, chance)
-        course = reaction.course
-        if before.status.terminal:
-            assert reaction.ignored
-        if reaction.ignored is not None:
-            assert (course, reaction.transitions, reaction.end) == (before, (), None)
-        ends += reaction.end is not None
-        assert (reaction.end is not None) == (course.status.terminal and not before.status.terminal)
-        assert course.transitions == before.transitions + len(reaction.transitions)
-        assert (course.status is Status.WAITING) == (course.waiting_for is not None)
-        if course.waiting_for in {WaitingFor.RETRY, WaitingFor.TIMER}:
-            assert course.wake_at is not None  # else nothing would ever wake it
-        if course.awaited is not None:
-            assert course.status is Status.WAITING
-    assert ends <= 1
-    # whatever came, a deadline ends it: nothing is left without a way out
-    if not course.status.terminal:
-        assert react(course, PLAN, Deadline(), now).course.status.terminal

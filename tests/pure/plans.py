@@ -1,0 +1,100 @@
+"""Small machines that have everything a big one may have, and all that can happen to them."""
+
+from backend_loop.course import Course, Plan, StatePlan
+from backend_loop.outcomes import (
+    Cancel,
+    Complete,
+    Deadline,
+    Fail,
+    Go,
+    Happened,
+    NoPermit,
+    Outcome,
+    Pause,
+    Resume,
+    Retry,
+    Signal,
+    Skip,
+    Sleep,
+    Stop,
+    Superseded,
+    WaitFor,
+    Wake,
+)
+from backend_loop.retry import Retry as Policy
+from shared.status import ErrorCode, Reason, Status
+
+NOW = 1_000_000
+LIMIT = 12
+
+ORDER = Plan(
+    "RESERVE",
+    {
+        "RESERVE": StatePlan({"reserved": "CHARGE", "none": "FAILED"}, Policy(tries=2), undo=Policy(tries=2, base_s=1)),
+        "CHARGE": StatePlan(
+            {"charged": "NOTIFY", "declined": "FAILED", "dropped": "CANCELLED", "timed_out": "FAILED"},
+            Policy(tries=2, base_s=1, cap_s=8, max_elapsed_s=60),
+            acting=True,
+            undo=Policy(tries=2, base_s=1, max_elapsed_s=60),
+        ),
+        "NOTIFY": StatePlan({"told": "SHIP", "skipped": "SHIP"}, Policy(tries=1), acting=True, skip="skipped"),
+        "SHIP": StatePlan({"shipped": "SUCCEEDED", "KNOCK": "RESERVE", "again": "RESERVE"}, Policy(tries=1)),
+    },
+    max_transitions=LIMIT,
+)
+"""A loop, two undos, an optional state, an event, each kind of end."""
+
+
+def _single(to: str, *, event: str = "KNOCK", optional: bool = True, undo: bool = False) -> Plan:
+    row = {event: to, "timed_out": to, "skipped": to}
+    policy = Policy(tries=1) if undo else None
+    spec = StatePlan(row, Policy(tries=2), acting=True, undo=policy, skip="skipped" if optional else None)
+    return Plan("ONLY", {"ONLY": spec, "NEXT": StatePlan({"done": "SUCCEEDED"})}, max_transitions=LIMIT)
+
+
+PLANS: list[Plan] = [
+    ORDER,
+    *(_single(to, undo=undo) for to in ("SUCCEEDED", "FAILED", "CANCELLED", "NEXT") for undo in (False, True)),
+    *(_single("NEXT", optional=False, undo=undo) for undo in (False, True)),
+]
+
+SIGNALS: list[Signal] = [
+    Wake(),
+    *(Go(event) for event in ("reserved", "none", "charged", "declined", "dropped", "told", "shipped", "again")),
+    *(Go(event) for event in ("KNOCK", "nonsense")),
+    Fail("no", ErrorCode.DEVICE_REFUSED),
+    Retry("later"),
+    Retry("later", after_s=120),
+    Sleep(5),
+    WaitFor("KNOCK"),
+    WaitFor("KNOCK", 7),
+    WaitFor("nonsense", 7),
+    Stop(Reason.OVERRIDDEN),
+    Cancel(),
+    Deadline(),
+    Happened("KNOCK", {"who": "me"}),
+    Happened("nonsense"),
+    Pause("me"),
+    Resume("me"),
+    *(Skip(state, "me", "why not") for state in ("ONLY", "NOTIFY", "CHARGE")),
+    Complete({"by_hand": True}, "me"),
+    Superseded(),
+    NoPermit(NOW + 3_000, "3 of 3 in use"),
+]
+"""All kinds of signals."""
+
+
+def starts(plan: Plan) -> list[Course]:
+    """Where a mission of the plan may be met first: fresh, begun by a worker that died, or near its limit."""
+    first = plan.initial
+    return [
+        Course(first),
+        Course(first, begun=True),
+        Course(first, Status.RUNNING, transitions=plan.max_transitions - 1),
+        Course(first, Status.RUNNING, begun=True, transitions=plan.max_transitions - 1),
+    ]
+
+
+def heard(course: Course, signal: Signal) -> Course:
+    """What a runner notes before it hands on what a handler answered: that it has begun."""
+    return course._replace(begun=True) if isinstance(signal, Outcome) and not isinstance(signal, Go) else course
