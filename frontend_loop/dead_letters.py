@@ -145,12 +145,13 @@ def letter(task_id: str, known: Record, ended: float, until: bytes | None, error
 
 
 def error(last: bytes | None, result: bytes | None) -> dict[str, Any]:
-    """Why it failed: from the result while that is kept, then from the last event of its log."""
+    """Code and message of its failure: from the result while that is kept, then from the last event of its log."""
     told = (_object(result) or {}).get("error")
     if isinstance(told, dict):
-        return told
+        return {"code": told.get("code"), "message": told.get("message")}
     data = (_object(last) or {}).get("data")
-    return data if isinstance(data, dict) else {}
+    data = data if isinstance(data, dict) else {}
+    return {"code": data.get("code"), "message": data.get("error")}
 
 
 def undone(document: bytes | None) -> list[str]:
