@@ -1,4 +1,4 @@
-"""A suspect mission alone in a process: ``python -m backend_loop.solo PARENT``, its facts as JSON on stdin (P8).
+"""A suspect mission alone in a process: ``python -m backend_loop.solo PARENT``, all else as JSON on stdin (P8).
 
 It renews a lease of its own, hears signals, and runs this one mission as any worker would. It exits 0 however the
 mission fares: ended, waiting, handed back, taken over. Any other end is the mission's doing, but `UNABLE`.
@@ -7,6 +7,7 @@ mission fares: ended, waiting, handed back, taken over. Any other end is the mis
 import asyncio
 import base64
 import importlib
+import os
 import signal
 import sys
 from dataclasses import replace
@@ -47,40 +48,47 @@ CUT_S: Final = 1.0
 AGAIN_S: Final = 0.1
 
 
+READY: Final = b"ready\n"
+"""What the child says once it could run the mission: only then is the mission moved to its owner."""
+
+
 class Facts(NamedTuple):
-    """What a child needs to know of its only mission.
+    """What a child needs to know before it has its mission.
 
     Attributes:
-        claimed: as claim answered it, under the owner that is its own.
         module, name: of the mission class.
     """
 
     shard: int
-    claimed: Claimed
     module: str
     name: str
     settings: Settings
     redis_url: str
 
     def pack(self) -> bytes:
-        """As JSON; what may be any bytes in base64."""
-        claimed = self.claimed._asdict()
-        for field in ("document", "envelope"):
-            claimed[field] = _text(claimed[field])
-        claimed["unread"] = [_text(entry) for entry in self.claimed.unread]
+        """A line of JSON."""
         settings = self.settings.model_dump(mode="json")
-        return to_json({**self._asdict(), "claimed": claimed, "settings": settings, "path": sys.path})
+        return to_json({**self._asdict(), "settings": settings, "path": sys.path}) + b"\n"
 
     @classmethod
-    def unpack(cls, text: bytes) -> "Facts":
+    def unpack(cls, line: bytes) -> "Facts":
         """What was packed; takes over the import path."""
-        facts: dict[str, Any] = from_json(text)
+        facts: dict[str, Any] = from_json(line)
         sys.path[:] = facts.pop("path")
-        claimed: dict[str, Any] = facts["claimed"]
-        for field in ("document", "envelope"):
-            claimed[field] = base64.b64decode(claimed[field])
-        claimed["unread"] = tuple(base64.b64decode(entry) for entry in claimed["unread"])
-        return cls(**{**facts, "claimed": Claimed(**claimed), "settings": Settings(**facts["settings"])})
+        return cls(**{**facts, "settings": Settings(**facts["settings"])})
+
+
+def packed(claimed: Claimed) -> bytes:
+    """A mission as claim answered it, under the child's own owner: a line of JSON, what may be any bytes in base64."""
+    texts = {name: _text(getattr(claimed, name)) for name in ("document", "envelope")}
+    return to_json({**claimed._asdict(), **texts, "unread": [_text(entry) for entry in claimed.unread]}) + b"\n"
+
+
+def unpacked(line: bytes) -> Claimed:
+    """What was packed."""
+    fields: dict[str, Any] = from_json(line)
+    texts = {name: base64.b64decode(fields[name]) for name in ("document", "envelope")}
+    return Claimed(**{**fields, **texts, "unread": tuple(base64.b64decode(entry) for entry in fields["unread"])})
 
 
 def _text(content: bytes) -> str:
@@ -90,12 +98,12 @@ def _text(content: bytes) -> str:
 class Solo:
     """The process' life."""
 
-    def __init__(self, facts: Facts, definition: MissionType) -> None:
+    def __init__(self, facts: Facts, definition: MissionType, claimed: Claimed) -> None:
         """Nothing is opened yet."""
-        self._facts, self._settings = facts, facts.settings
+        self._facts, self._settings, self._claimed = facts, facts.settings, claimed
         limit = facts.settings.max_transitions
         self._definition = replace(definition, plan=replace(definition.plan, max_transitions=limit))
-        self._lease = Lease(facts.shard, facts.settings.lease_s, self._lost, facts.claimed.owner)
+        self._lease = Lease(facts.shard, facts.settings.lease_s, self._lost, claimed.owner)
         self._cut = asyncio.Event()
         self._runner: Runner
         self._running: asyncio.Task[None]
@@ -119,7 +127,7 @@ class Solo:
             max_output=settings.max_output,
             device=HttpDevice(settings.home_url, client) if settings.home_url else None,
         )
-        self._runner = Runner(facts.claimed, self._definition, store, outside)
+        self._runner = Runner(self._claimed, self._definition, store, outside)
         try:
             return await self._hearing(store)
         finally:
@@ -210,20 +218,22 @@ def main() -> int:
     """Run the mission that stdin names; the exit status."""
     die_with(int(sys.argv[1]))
     let_go = take_along()
+    loop = uvloop.new_event_loop()
+    asyncio.set_event_loop(loop)
     try:
-        facts = Facts.unpack(sys.stdin.buffer.read())
+        facts = Facts.unpack(sys.stdin.buffer.readline())
         logs.configure(facts.settings, "background")
         telemetry.configure(facts.settings, "dualloop-background")
         mission: type[Mission] = attrgetter(facts.name)(importlib.import_module(facts.module))
-        loop = uvloop.new_event_loop()
-        asyncio.set_event_loop(loop)
-        solo = Solo(facts, mission.definition)
-    except Exception:
-        log.exception("a suspect could not be begun")
+        os.write(1, READY)
+        os.dup2(2, 1)  # what handlers print belongs to the log
+        claimed = unpacked(sys.stdin.buffer.readline())
+    except Exception as error:  # noqa: BLE001  whatever a module does at import
+        log.warning("a suspect was not begun", error=f"{type(error).__name__}: {error}")
         return UNABLE
     try:
         # not asyncio.run, which would wait for a handler that swallows every cancel
-        return loop.run_until_complete(solo.live())
+        return loop.run_until_complete(Solo(facts, mission.definition, claimed).live())
     finally:
         telemetry.shutdown()
         let_go()

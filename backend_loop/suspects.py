@@ -14,7 +14,7 @@ from uuid import uuid4
 from backend_loop import document
 from backend_loop.course import Course, End, Reaction, Transition
 from backend_loop.mission import MissionType
-from backend_loop.solo import CUT_S, UNABLE, Facts
+from backend_loop.solo import CUT_S, READY, Facts, packed
 from backend_loop.store import Claimed, LostError, Store, prepare
 from shared.errors import RedisAwayError
 from shared.logs import get
@@ -28,6 +28,9 @@ DEATHS: Final = 2
 
 OWNER: Final = "solo-"
 """What the id of an owner begins with that carries nothing else; takeover knows it by that."""
+
+START_S: Final = 60.0
+"""How long a child may take to be ready."""
 
 AGAIN_S: Final = 1.0
 """Pause before a mission is handed back whose child could not be begun."""
@@ -93,41 +96,47 @@ class Suspect:
             LostError: it is not ours any more.
         """
         async with self._suspects.places:
-            claimed = self.claimed
-            if self._draining:
-                await self._store.release(claimed.owner, [(claimed.task_id, claimed.fence)])
-                return
-            solo = OWNER + uuid4().hex
-            if not await self._store.adopt(claimed, solo):
-                raise LostError("FENCED")
-            self.claimed = claimed._replace(owner=solo)
-            await self._judge(await self._child())
+            status = None if self._draining else await self._child()
+            await self._judge(status)
 
-    async def _child(self) -> int:
-        """The exit status of a child that has run it; negative: the signal it died of."""
-        claimed, mission, suspects = self.claimed, self._definition.mission, self._suspects
-        facts = Facts(
-            self._store.shard, claimed, mission.__module__, mission.__qualname__, suspects.settings, suspects.redis_url
-        )
+    async def _child(self) -> int | None:
+        """The exit status of a child that has run it, negative for the signal it died of; None: it never began."""
         try:
             # in the main thread: the kernel ends the child with the thread that started it
-            process = await asyncio.create_subprocess_exec(
+            self._process = process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "backend_loop.solo", str(os.getpid())),
                 stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
                 start_new_session=True,
             )
         except OSError as error:
-            log.warning("a suspect could not be begun", task_id=claimed.task_id, error=str(error))
-            return UNABLE
-        self._process = process
-        log.info("suspect", task_id=claimed.task_id, deaths=claimed.deaths, child=process.pid, owner=claimed.owner)
-        if self._draining:
-            self._send(signal.SIGTERM)
+            log.warning("a suspect's process could not be started", task_id=self.claimed.task_id, error=str(error))
+            return None
         try:
-            await process.communicate(facts.pack())
-            return await process.wait()
+            return await self._follow(process) if await self._ready(process) else None
         finally:
             await self._ended(process)
+
+    async def _ready(self, process: asyncio.subprocess.Process) -> bool:
+        """Whether the child could run the mission; until then it is under our own lease, which is renewed."""
+        mission, suspects, pipe = self._definition.mission, self._suspects, process.stdin
+        facts = (self._store.shard, mission.__module__, mission.__qualname__, suspects.settings, suspects.redis_url)
+        if self._draining or pipe is None or process.stdout is None:
+            return False
+        pipe.write(Facts(*facts).pack())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(START_S):
+                return await process.stdout.readline() == READY
+        return False
+
+    async def _follow(self, process: asyncio.subprocess.Process) -> int:
+        claimed, solo = self.claimed, OWNER + uuid4().hex
+        if not await self._store.adopt(claimed, solo):
+            raise LostError("FENCED")
+        self.claimed = claimed._replace(owner=solo)
+        log.warning("suspect", task_id=claimed.task_id, deaths=claimed.deaths, child=process.pid, owner=solo)
+        await process.communicate(packed(self.claimed))
+        return await process.wait()
 
     async def _ended(self, process: asyncio.subprocess.Process) -> None:
         """Also where we are cancelled: the child is told, and killed if it does not heed."""
@@ -147,18 +156,18 @@ class Suspect:
             elif self._process.returncode is None:
                 self._process.send_signal(signum)
 
-    async def _judge(self, status: int) -> None:
+    async def _judge(self, status: int | None) -> None:
         claimed = self.claimed
         held = [(claimed.task_id, claimed.fence)]
-        if status == UNABLE:
+        if status is None and not self._draining:
             await asyncio.sleep(AGAIN_S)
-            await self._store.release(claimed.owner, held)
-        elif status != 0 and self._draining:
-            await self._store.release(claimed.owner, held)  # it died of our own signal
+        if status is None or (status != 0 and self._draining):
+            await self._store.release(claimed.owner, held)  # nobody knows whether it died of our own signal
         elif status != 0:
             await self._bury(_fate(status))
-        with contextlib.suppress(RedisAwayError):
-            await self._store.resign(claimed.owner)
+        if claimed.owner.startswith(OWNER):
+            with contextlib.suppress(RedisAwayError):
+                await self._store.resign(claimed.owner)
 
     async def _bury(self, fate: str) -> None:
         """The end that it has brought about: a dead letter, unless the child had committed meanwhile."""

@@ -1,7 +1,9 @@
 """Handlers that compute, block or die: in a thread, in a process, and where they should not, in the loop."""
 
+import asyncio
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from backend_loop.mission import Mission, state, steps, undo
 from backend_loop.outcomes import Fail, Go, Outcome
 from backend_loop.retry import Retry
 from backend_loop.step_tools import CutError, StepTools
+from backend_loop.toolbox import Toolbox
 from tests.missions.tally import tally
 
 TWICE = Retry(tries=2, base_s=0.01)
@@ -236,7 +239,7 @@ class Poison(Mission):
     Payload, Context = Work, Notes
 
     @state("WORKING", timeout_s=600)
-    async def work(self, tools: Any) -> Outcome:
+    async def work(self, tools: Toolbox[Work, Notes]) -> Outcome:
         tally(tools, f"begin-{os.getpid()}")
         match tools.payload.how:
             case "kill":
@@ -245,4 +248,19 @@ class Poison(Mission):
                 ctypes.string_at(0)
             case "exit":
                 os._exit(9)
+            case "memory":
+                _eat()
+            case "sleep":
+                await asyncio.sleep(tools.payload.seconds)
         return Go("done")
+
+
+def _eat() -> None:
+    """Until the limit, where the kernel would end us; where memory is only refused, the same is done by hand."""
+    resource.setrlimit(resource.RLIMIT_AS, (2 << 30, resource.RLIM_INFINITY))
+    eaten = []
+    try:
+        while True:
+            eaten.append(bytes(64 << 20))
+    except MemoryError:
+        os.kill(os.getpid(), signal.SIGKILL)
