@@ -304,7 +304,11 @@ def _burden(m: Standing) -> list[str]:
     """What is to be undone, what will end it, and what makes it suspect."""
     died = f"{_count(m.deaths, 'worker')} died under it" if m.deaths else ""
     unread = f"{_count(m.unread, 'entry', 'entries')} of its inbox {'is' if m.unread == 1 else 'are'} unread"
-    newer = f"a newer command sets the {m.aspect} of {_target(m)}, so it ends before it acts" if m.newer else ""
+    newer = (
+        f"a newer command sets the {m.aspect} of {_target(m)}, so it ends before it acts"
+        if m.newer and m.aspect
+        else ""
+    )
     again = f"this is its run {m.run}" if m.run > 1 else ""
     return [_undoing(m), newer, died, unread if m.unread else "", again]
 

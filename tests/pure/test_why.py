@@ -149,15 +149,6 @@ def standing(place: str, status: str, **more: Any) -> Standing:
                 "1 entry of its inbox is unread; its deadline passed 1 ms ago."
             ),
         ),
-        (
-            "paused",
-            "PAUSED",
-            {"entered_at": NOW - 3_900_000},
-            (
-                "PAUSED in SENDING for 1 h 5 min: somebody said pause; resume lets it go on; "
-                "2 min 10 s of its deadline are left."
-            ),
-        ),
         ("ended", "SUCCEEDED", {"finished_at": NOW}, "SUCCEEDED at 18:04:05.123 UTC."),
         (
             "ended",
@@ -187,7 +178,12 @@ def test_every_place_in_every_status_gives_one_sentence_with_its_status(place: s
     for waiting_for, workers in product(WAITS, (0, 1)):
         bare = Standing(now=NOW, place=place, status=status, state="X", kind="t@1", waiting_for=waiting_for)
         full = standing(place, status, waiting_for=waiting_for, workers=workers, wake_at=NOW + 1, parked_at=NOW)
-        for mission in (bare, full, replace(full, wake_at=NOW - 1, ahead=112, deaths=2, unread=1, target="t")):
+        more = replace(full, wake_at=NOW - 1, ahead=112, deaths=2, unread=1, target="t", run=3, base="bulk", newer=2)
+        undoing = replace(
+            more, aspect="power", ending="FAILED", left=("A", "B"), undone=("C",), kept_until=NOW, blocked="odd.\n"
+        )
+        paused = replace(undoing, paused_at=NOW, paused_by="x;", pause_limit=1, owner="solo-1", park_limit=1)
+        for mission in (bare, full, more, undoing, paused):
             sentence = why(mission)
             assert sentence.startswith(status)
             assert re.fullmatch(r"[^\n]+[^.;, ]\.", sentence), sentence

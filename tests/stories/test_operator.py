@@ -110,7 +110,8 @@ async def test_each_place_has_its_facts_and_its_sentence(stack: Stack) -> None:
         assert failed["result"]["error"]["code"] == "retries_exhausted"
         assert failed["attempt"] == 4
         assert [event["data"]["event"] for event in failed["history"][1:-1]] == ["retry"] * 3
-        assert failed["why"].endswith(" UTC: retries_exhausted in TRYING: as told (try 4 of 4).")
+        assert " UTC: retries_exhausted in TRYING: as told (try 4 of 4); kept as a dead letter until " in failed["why"]
+        assert failed["why"].endswith(f"; run it again with: dualloop dead-letters replay {flaky}.")
 
         await see.http.post(f"/v1/commands/{waiters[1]}/cancel")
         cancelled = await see.mission(waiters[1])

@@ -1,0 +1,112 @@
+"""What the sentence of a mission is made of: read from a record, a document and a log, damaged ones too."""
+
+from typing import Any
+
+import pytest
+
+from frontend_loop.standing import Around, Rules, standing
+from frontend_loop.why import Standing, why
+
+NOW = 1_795_975_445_123  # 2026-11-29T18:04:05.123Z
+AT = "2026-11-29T18:04:00.000Z"
+
+
+def read(
+    record: dict[str, str] | None = None,
+    course: dict[str, Any] | None = None,
+    history: tuple[dict[str, Any] | None, ...] = (),
+    result: dict[str, Any] | None = None,
+    **around: Any,
+) -> Standing:
+    """Of a mission that waits, unless the record says otherwise."""
+    fields = {
+        "place": "waiting",
+        "status": "WAITING",
+        "state": "PAY",
+        "type": "t",
+        "version": "1",
+        "lane": "bulk:default:a",
+    }
+    near: dict[str, Any] = {"now": NOW, "workers": 1, "lease_end": None, "holder": None, "holds": False, "waiters": 0}
+    near |= {"ahead": None, "newer": 0, "known_at": None, "dead_since": None, "kept_until": None, "outbox": 0}
+    events = [{"seq": n, "at": AT, "status": "WAITING", "state": "PAY", "data": data} for n, data in enumerate(history)]
+    rules = Rules(tries=5, future=False, pause_limit=1000, park_limit=2000, lease=6000)
+    return standing(
+        "04A", fields | (record or {}), Around(**(near | around)), course or {}, events, result or {}, rules
+    )
+
+
+def test_the_last_pause_says_who_it_was() -> None:
+    pause = {"event": "paused", "by": "anna"}
+    assert read(history=(pause, {"event": "resumed", "by": "bob"}, {"event": "paused", "by": "eve"})).paused_by == "eve"
+    assert read(history=(pause, {"event": "paused", "by": None})).paused_by is None
+    assert read(history=(None, {})).paused_by is None
+
+
+def test_a_permit_is_that_of_the_record_and_a_breaker_that_of_the_log() -> None:
+    told = {"event": "no_permit", "why": "bank is left alone: open"}
+    assert read(history=(told, None)).blocked == "bank is left alone: open"
+    assert (
+        read({"queued": "dep:hub:default:light.a 1795"}, history=(told,)).blocked
+        == "no permit of dep:hub:default:light.a is free"
+    )
+    assert read({"queued": ""}).blocked is None
+
+
+def test_what_is_undone_and_what_is_left_comes_from_the_document() -> None:
+    ending = {
+        "status": "FAILED",
+        "state": "SHIP",
+        "data": {},
+        "error": {"code": "permanent", "state": "SHIP", "message": "no"},
+    }
+    course = {"done": [["BOOK", 1, False], ["PAY", 2, True]], "undone": [["SHIP", 1, False]], "ending": ending}
+    found = read({"status": "COMPENSATING"}, course)
+    assert (found.undone, found.left) == (("SHIP",), ("PAY", "BOOK"))
+    assert found.ending == "FAILED with permanent in SHIP: no"
+    cancelled = read({"status": "COMPENSATING"}, course | {"ending": {"status": "CANCELLED", "reason": "superseded"}})
+    assert cancelled.ending == "CANCELLED (superseded)"
+
+
+def test_after_the_end_the_result_says_what_was_not_undone() -> None:
+    error = {"code": "compensation_failed", "state": "PAY", "message": "no", "not_undone": ["PAY", "BOOK"]}
+    found = read(
+        {"place": "ended", "status": "FAILED", "state": "FAILED"},
+        {"undone": [["SHIP", 1, False]], "done": [["BOOK", 1, False]], "ending": {"status": "FAILED"}},
+        result={"error": error, "finished_at": AT},
+        dead_since=NOW,
+        kept_until=NOW + 1000,
+    )
+    assert (found.undone, found.left, found.ending) == (("SHIP",), ("PAY", "BOOK"), None)
+    assert found.kept_until == NOW + 1000
+    assert read({"place": "ended"}, result={"result": {"undone": ["PAY"]}}).undone == ("PAY",)
+    assert read({"place": "ended"}, kept_until=NOW).kept_until is None
+
+
+@pytest.mark.parametrize(("ago", "known"), [(0, True), (12_000, True), (12_001, False), (None, False)])
+def test_a_parked_type_is_known_while_a_worker_that_knows_it_has_come_by_lately(
+    ago: int | None, *, known: bool
+) -> None:
+    assert read({"place": "parked"}, known_at=None if ago is None else NOW - ago).known is known
+
+
+def test_a_newer_command_matters_until_the_mission_acts() -> None:
+    record = {"latest": "default:light.a:power", "intent": "7", "target": "default:light.a"}
+    assert (read(record, newer=2).aspect, read(record, newer=2).newer) == ("power", 2)
+    assert read(record | {"acted": "1"}, newer=2).newer == 0
+    assert read(record | {"place": "ended"}, newer=2).newer == 0
+
+
+def test_a_lent_priority_has_its_own_one_beside_it() -> None:
+    found = read({"lane": "urgent:default:a", "base": "bulk"})
+    assert (found.lane, found.base) == ("urgent", "bulk")
+
+
+@pytest.mark.parametrize("odd", [None, 7, "x", [], [7], [[]], {}, {"status": None}])
+def test_a_damaged_document_gives_a_sentence_all_the_same(odd: Any) -> None:
+    for place in ("waiting", "ended", "paused", "leased"):
+        course = {"done": odd, "undone": odd, "ending": odd}
+        found = read(
+            {"place": place}, course, (odd if isinstance(odd, dict) else None,), {"error": None, "result": odd}
+        )
+        assert why(found).endswith(".")
