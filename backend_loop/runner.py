@@ -240,7 +240,7 @@ class Runner:
         course = self._course = write.course
         self._rev += 1
         self._written = write.document
-        self._place = write.move
+        self._place = "stay" if write.move == "offer" else write.move  # nobody wanted the slot
         self._entered = (course.state, course.visit) if write.act else None
         if course.wake_at is not None and not course.status.terminal:
             self._outside.wakes((course.wake_at - self._outside.clock.now_ms()) / 1000)

@@ -21,7 +21,7 @@ local written_at = at()
 -- A bulk mission gives its slot back if urgent or aged work waits in its pool (P9)
 local function wanted(lane)
   local pool = string.match(lane, '^[^:]*:([^:]*):')
-  return call('EXISTS', P .. 'ring:urgent:' .. pool) == 1 or aged('normal', pool) or aged('bulk', pool)
+  return head_of('urgent', pool) or aged('normal', pool) or aged('bulk', pool)
 end
 
 local function ended(id, l, dead, failed_in)

@@ -151,10 +151,17 @@ local function drop_permits(id, permits)
   end
 end
 
--- Whether the tenant whose turn it is in this lane has waited there for too long.
+-- The mission of a lane whose turn is next, nearly: a ring keeps a tenant until a claim finds its lane empty.
+local function head_of(priority, pool)
+  for _, tenant in ipairs(call('ZRANGE', P .. 'ring:' .. priority .. ':' .. pool, 0, 3)) do
+    local head = call('ZRANGE', P .. 'lane:' .. priority .. ':' .. pool .. ':' .. tenant, 0, 0)[1]
+    if head then return head end
+  end
+end
+
+-- Whether it has waited there for too long.
 local function aged(priority, pool)
-  local tenant = call('ZRANGE', P .. 'ring:' .. priority .. ':' .. pool, 0, 0)[1]
-  local head = tenant and call('ZRANGE', P .. 'lane:' .. priority .. ':' .. pool .. ':' .. tenant, 0, 0)[1]
+  local head = head_of(priority, pool)
   return head and now - (call('HGET', record(head), 'ready_at') or now) > AGED
 end
 
