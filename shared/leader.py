@@ -42,7 +42,7 @@ class Leader:
         self.office, self.holder = office, uuid4().hex
         self._link, self._length_s = link, length_s
         self._term, self._trusted_until = 0, 0.0
-        self._leading = self._refused = False
+        self._leading = self._lost = False  # lost: the last term ended, and Redis may not know
         self._ticking: asyncio.TimerHandle | None = None
         self._under: set[asyncio.Task[object]] = set()  # what runs under the present term
         self._told: list[Callable[[], None]] = []
@@ -94,7 +94,6 @@ class Leader:
     def refuse(self, term: int) -> None:
         """A script refused this term, since it has seen a later one: lead no more, and campaign for a new term."""
         if self._leading and term == self._term:
-            self._refused = True
             self._lose("refused by a script that has seen a later one")
             self.loop.wake()
 
@@ -117,9 +116,9 @@ class Leader:
     async def _campaign(self) -> Answer:
         renew_s = self._length_s / 3
         try:
-            if self._refused:
-                await self._free()
-                self._refused = False
+            if self._lost:
+                await self._free()  # a term that was lost is never led again, though Redis might still grant it
+                self._lost = False
             sent_at = boottime()
             length_ms = round(self._length_s * 1000)
             word, term, left_ms = await self._link.run(
@@ -160,7 +159,7 @@ class Leader:
     def _lose(self, why: str) -> None:
         if not self._leading:
             return
-        self._leading = False
+        self._leading, self._lost = False, True
         if self._ticking is not None:
             self._ticking.cancel()
         _log.info("lead no more", office=self.office, term=self._term, why=why)

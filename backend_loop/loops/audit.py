@@ -175,8 +175,10 @@ class ShardAudit:
         """One call of the script under the present term; says what it repaired.
 
         Raises:
-            NoTermError: a later leader has been here.
+            NoTermError: the term is over, or a later leader has been here.
         """
+        if self._leader.term() != self._term:  # asked anew each time: this process may have been frozen
+            raise NoTermError
         answer: Any = await self._link.run("audit", self._prefix, self._term, self._retention_ms, what, *args)
         if answer[0] == b"FENCED":
             log.warning("audit refused", shard=self._shard, term=self._term, later=answer[1])

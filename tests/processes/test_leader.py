@@ -1,0 +1,203 @@
+"""One process of a fleet leads in the audit, whatever becomes of it; Redis' own MONITOR says who acted when."""
+
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from shared.scripts import SCRIPTS
+from tests.processes.commands import Front
+from tests.processes.restartable import Restartable
+from tests.stories.stack import Part, Stack, running
+from tests.waiting import eventually
+
+LEASE_S = 1.5
+RECORD = "dl:{s0}:term:audit"
+ENV: dict[str, Any] = {"DUALLOOP_LEASE_S": str(LEASE_S), "DUALLOOP_AUDIT_S": "0.05", "DUALLOOP_REDIS_TIMEOUT_S": "0.5"}
+
+
+@pytest.fixture
+async def stack(server: Restartable, tmp_path: Path) -> AsyncIterator[Stack]:
+    async with running(server.url, tmp_path, foregrounds=0, workers=3, **ENV) as stack:
+        yield stack
+
+
+class Acts(threading.Thread):
+    """The terms under which the audit was called, in the order in which Redis saw it; until its connection is cut."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        super().__init__(daemon=True)
+        self.terms: list[int] = []
+        watched: Any = client
+        self._monitor = watched.monitor()
+        self._monitor.__enter__()
+
+    def run(self) -> None:
+        try:
+            for command in self._monitor.listen():
+                words = command["command"].split(" ", 5)
+                if words[0].upper() == "EVALSHA" and words[1] == SCRIPTS["audit"].sha:
+                    self.terms.append(int(words[4]))
+        except (redis.RedisError, OSError, ValueError):
+            return
+
+
+@contextmanager
+def acts(server: Restartable) -> Iterator[list[int]]:
+    with server.client() as client:
+        thread = Acts(client)
+        thread.start()
+        yield thread.terms
+
+
+def lines(part: Part, word: str) -> list[dict[str, Any]]:
+    """What a process has said of the office, in order."""
+    said = (json.loads(line) for line in part.log.read_text().splitlines() if line.startswith("{"))
+    return [line for line in said if line["event"] == word]
+
+
+def led(part: Part) -> list[int]:
+    """The terms that a process has had."""
+    return [line["term"] for line in lines(part, "lead")]
+
+
+def leader(stack: Stack, but: tuple[Part, ...] = (), after: int = 0) -> Part | None:
+    """Whose term Redis says it is, a later one than that, once that process has heard of it too."""
+    with redis.Redis.from_url(stack.redis_url) as client:
+        raw: Any = client.hmget(RECORD, "term", "until")
+        seconds, micros = client.time()
+    if raw[0] is None or int(raw[0]) <= after or int(raw[1]) < seconds * 1000 + micros // 1000:
+        return None
+    found = [part for part in stack.workers if part not in but and int(raw[0]) in led(part)]
+    return found[0] if found else None
+
+
+async def follows(stack: Stack, old: Part, within: float) -> tuple[Part, float]:
+    """Who leads after this one, and how long that took, from now."""
+    began = time.monotonic()
+    found = await eventually(lambda: leader(stack, (old,)), within)
+    assert found is not None
+    return found, time.monotonic() - began
+
+
+def one_at_a_time(stack: Stack, seen: list[int]) -> None:
+    """No term is had by two, and what was done under one came before all that was done under the next."""
+    had = [term for part in stack.workers for term in led(part)]
+    assert len(had) == len(set(had)), "two processes had the same term"
+    assert seen == sorted(seen), "one acted after its successor had"
+    assert set(seen) <= set(had)
+    assert len(set(seen)) > 1
+
+
+async def acted(seen: list[int], part: Part) -> None:
+    """Wait until a process has acted under its latest term."""
+    await eventually(lambda: led(part)[-1] in seen)
+
+
+async def test_kill_9_of_the_leader_is_followed_within_a_term(server: Restartable, stack: Stack) -> None:
+    first = await eventually(lambda: leader(stack))
+    assert first is not None
+    with acts(server) as seen:
+        await acted(seen, first)
+        first.kill()
+        second, _ = await follows(stack, first, within=LEASE_S + 1.5)
+        await acted(seen, second)
+        one_at_a_time(stack, seen)
+
+
+async def test_a_leader_that_thaws_after_its_successor_came_does_nothing(server: Restartable, stack: Stack) -> None:
+    first = await eventually(lambda: leader(stack))
+    assert first is not None
+    with acts(server) as seen:
+        await acted(seen, first)
+        first.freeze()
+        second, _ = await follows(stack, first, within=LEASE_S + 1.5)
+        await acted(seen, second)
+        first.thaw()
+        await eventually(lambda: lines(first, "lead no more"))
+        second.kill()  # and whoever comes now comes under a new term
+        third = await eventually(lambda: leader(stack, (second,)), within=LEASE_S + 1.5)
+        assert third is not None
+        await acted(seen, third)
+        one_at_a_time(stack, seen)
+
+
+async def test_while_redis_is_away_nobody_leads_and_then_one_does(server: Restartable, stack: Stack) -> None:
+    first = await eventually(lambda: leader(stack))
+    assert first is not None
+    term = led(first)[-1]
+    server.kill()
+    await eventually(lambda: lines(first, "lead no more"), within=LEASE_S + 1)
+    server.start()
+    assert await eventually(lambda: leader(stack, after=term), within=LEASE_S + 2)
+    had = [one for part in stack.workers for one in led(part)]
+    assert len(had) == len(set(had))
+
+
+async def test_a_frozen_redis_ends_a_term_before_another_may_begin(server: Restartable, stack: Stack) -> None:
+    first = await eventually(lambda: leader(stack))
+    assert first is not None
+    term = led(first)[-1]
+    server.freeze()
+    await eventually(lambda: lines(first, "lead no more"), within=LEASE_S + 1)
+    server.thaw()
+    assert await eventually(lambda: leader(stack, after=term), within=LEASE_S + 2)
+    had = [one for part in stack.workers for one in led(part)]
+    assert len(had) == len(set(had))
+
+
+async def test_a_clean_stop_hands_the_office_on_at_once(server: Restartable, stack: Stack) -> None:
+    first = await eventually(lambda: leader(stack))
+    assert first is not None
+    with acts(server) as seen:
+        await acted(seen, first)
+        assert await first.stop() == 0
+        second, _ = await follows(stack, first, within=LEASE_S)
+        await acted(seen, second)
+        one_at_a_time(stack, seen)
+    gave, took = lines(first, "lead no more")[-1], lines(second, "lead")[-1]
+    assert gave["why"] == "resigned"
+    assert took["term"] > led(first)[-1]
+    left, came = (line["at"] for line in (gave, took))
+    assert _seconds(came) - _seconds(left) < LEASE_S / 3, "it was told, and did not wait for its next campaign"
+
+
+def _seconds(timestamp: str) -> float:
+    hours, minutes, seconds = timestamp.partition("T")[2].rstrip("Z").split(":")
+    return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+
+
+async def test_p1_a_mission_that_fell_out_of_its_lane_still_ends(server: Restartable, tmp_path: Path) -> None:
+    async with running(server.url, tmp_path, **ENV) as stack:
+        front = Front(stack.foregrounds[0])
+        with server.client() as client:
+            await stack.workers[0].stop()
+            one, two = [await front.send("test.noop") for _ in range(2)]
+            assert client.zrem("dl:{s0}:lane:normal:default:default", one) == 1
+            await stack.workers[0].start()
+            assert (await front.end(two))["status"] == "SUCCEEDED"
+            assert (await front.end(one))["status"] == "SUCCEEDED"
+        said = lines(stack.workers[0], "repair")
+        assert [(line["level"], line["task_id"], line["done"]) for line in said] == [("warning", one, "put back")]
+        await front.client.aclose()
+
+
+async def test_b08_what_fails_in_the_audit_is_tried_again(server: Restartable, tmp_path: Path) -> None:
+    """Redis goes in the middle of it, and comes back: the pass begins anew, and the repair is made."""
+    async with running(server.url, tmp_path, **ENV) as stack:
+        front = Front(stack.foregrounds[0])
+        slow = await front.send("test.patient", payload={"sleep_s": 3600})
+        with server.client() as client:
+            timers = "dl:{s0}:timers"
+            await eventually(lambda: client.zscore(timers, slow))
+            server.kill()
+            server.start()
+            client.zrem(timers, slow)
+            await eventually(lambda: client.zscore(timers, slow), within=20)
+        await front.client.aclose()
