@@ -108,7 +108,7 @@ async def _submit(front: Front, dice: random.Random, count: int) -> tuple[list[s
 
 @pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.timeout(400)
-async def test_promise_1_nothing_accepted_is_lost_and_nothing_is_recorded_twice(
+async def test_b02_promise_1_nothing_accepted_is_lost_and_nothing_is_recorded_twice(
     start_redis: StartRedis, tmp_path: Path, count: int
 ) -> None:
     seed = int(os.environ.get("DUALLOOP_TEST_SEED", "0")) or random.randrange(10**6)

@@ -17,7 +17,7 @@ async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
         yield stack
 
 
-async def test_what_can_finish_its_state_does_and_the_next_state_is_another_worker_s(
+async def test_b28_what_can_finish_its_state_does_and_the_next_state_is_another_worker_s(
     stack: Stack, front: Front
 ) -> None:
     one = await front.send("test.slow", payload={"seconds": 1})
@@ -31,7 +31,7 @@ async def test_what_can_finish_its_state_does_and_the_next_state_is_another_work
     assert b"reclaimed" not in b"".join(events(stack, one))
 
 
-async def test_what_cannot_finish_in_time_is_handed_back_and_no_death_is_counted(stack: Stack, front: Front) -> None:
+async def test_b28_what_cannot_finish_in_time_is_handed_back_and_no_death_is_counted(stack: Stack, front: Front) -> None:
     one = await front.send("test.slow", payload={"seconds": 60})
     await eventually(partial(acting, front, one))
     spare = stack.worker()
@@ -43,7 +43,7 @@ async def test_what_cannot_finish_in_time_is_handed_back_and_no_death_is_counted
     assert (await front.result(one))["status"] == "CANCELLED"
 
 
-async def test_nothing_is_claimed_any_more_and_readiness_says_so(stack: Stack, front: Front) -> None:
+async def test_b28_nothing_is_claimed_any_more_and_readiness_says_so(stack: Stack, front: Front) -> None:
     one = await front.send("test.slow", payload={"seconds": 2})
     await eventually(partial(acting, front, one))
     worker = stack.workers[0]
@@ -57,7 +57,7 @@ async def test_nothing_is_claimed_any_more_and_readiness_says_so(stack: Stack, f
     assert await front.state(late) == ("PENDING", "WORKING")
 
 
-async def test_a_second_signal_means_now(stack: Stack, front: Front) -> None:
+async def test_b28_a_second_signal_means_now(stack: Stack, front: Front) -> None:
     one = await front.send("test.slow", payload={"seconds": 60})
     await eventually(partial(acting, front, one))
     worker = stack.workers[0]

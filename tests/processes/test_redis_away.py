@@ -35,7 +35,7 @@ async def _status(front: Front, path: str) -> int:
     return (await front.client.get(path)).status_code
 
 
-async def test_b03_no_false_202_and_all_resumes_by_itself(server: Restartable, stack: Stack, front: Front) -> None:
+async def test_b03_b05_no_false_202_and_all_resumes_by_itself(server: Restartable, stack: Stack, front: Front) -> None:
     slow = await front.send("test.slow", payload={"seconds": 1.0})
     await eventually(partial(acting, front, slow))
     server.kill()

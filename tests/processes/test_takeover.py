@@ -85,7 +85,7 @@ async def test_b17_a_worker_that_thaws_after_its_takeover_records_nothing(stack:
     assert (await front.result(again))["status"] == "SUCCEEDED"
 
 
-async def test_p8_a_takeover_counts_a_death_and_no_attempt(stack: Stack, front: Front) -> None:
+async def test_b01_p8_a_takeover_counts_a_death_and_no_attempt(stack: Stack, front: Front) -> None:
     one = await front.send("test.slow", payload={"seconds": 1.0})
     await eventually(partial(acting, front, one))
     for worker in stack.workers:

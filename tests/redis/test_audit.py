@@ -344,7 +344,7 @@ def test_a_later_term_is_remembered(verbs: Verbs) -> None:
     assert call(verbs, "records", term=8).fenced == 9
 
 
-def test_what_is_broken_costs_no_other(verbs: Verbs) -> None:
+def test_b08_what_is_broken_costs_no_other(verbs: Verbs) -> None:
     _town(verbs)
     verbs.redis.set(verbs.key("mission:absurd"), "no hash")
     verbs.redis.hset(verbs.key("mission:nowhere"), "type", "t")

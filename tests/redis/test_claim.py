@@ -40,7 +40,7 @@ def test_an_owner_that_is_being_taken_over_is_lost_even_if_it_registers(verbs: V
     assert verbs.score("owners", "w1") == 0
 
 
-def test_what_is_claimed_is_leased_to_the_owner(verbs: Verbs) -> None:
+def test_b07_what_is_claimed_is_leased_to_the_owner(verbs: Verbs) -> None:
     verbs.accept(New("m", root="r", target="a:lamp", envelope="{}"))
     m = verbs.take("w1")["m"]
 
@@ -99,7 +99,7 @@ def test_a_mission_that_is_undoing_stays_so(verbs: Verbs) -> None:
     assert faults(read(verbs.redis)) == []
 
 
-def test_never_more_than_the_free_slots(verbs: Verbs) -> None:
+def test_b45_never_more_than_the_free_slots(verbs: Verbs) -> None:
     verbs.accept(*(New(f"m{n}") for n in range(9)))
 
     assert len(verbs.take("w1", 4)) == 4
@@ -154,7 +154,7 @@ def test_a_due_mission_goes_to_its_lane_with_a_new_age(verbs: Verbs) -> None:
     assert faults(read(verbs.redis)) == []
 
 
-def test_timers_move_fifty_at_a_time_and_the_next_claim_is_due_at_once(verbs: Verbs) -> None:
+def test_b44_timers_move_fifty_at_a_time_and_the_next_claim_is_due_at_once(verbs: Verbs) -> None:
     for start in (0, 30):
         verbs.accept(*(New(f"m{n:02}") for n in range(start, start + 30)))
         taken = verbs.take("w1")

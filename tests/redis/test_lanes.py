@@ -114,7 +114,7 @@ def test_bulk_is_served_where_slots_come_free_one_at_a_time(verbs: Verbs) -> Non
     assert longest_gap(names, "bulk-default") <= 8
 
 
-def test_urgent_without_end_starves_nobody(verbs: Verbs) -> None:
+def test_b43_urgent_without_end_starves_nobody(verbs: Verbs) -> None:
     for priority, count in (("urgent", 300), ("normal", 100), ("bulk", 100)):
         fill(verbs, f"{priority}:default:a", count)
     names = one_by_one(verbs, 300)

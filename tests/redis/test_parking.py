@@ -14,7 +14,7 @@ def parked(verbs: Verbs, target: str = "") -> None:
     assert verbs.place("m") == "parked"
 
 
-def test_an_unknown_type_is_parked_and_uses_no_slot(verbs: Verbs) -> None:
+def test_b21_b52_an_unknown_type_is_parked_and_uses_no_slot(verbs: Verbs) -> None:
     verbs.accept(New("m", type="new", version=2), New("n"))
 
     assert verbs.take("w1", 1).keys() == {"n"}
@@ -117,7 +117,7 @@ def test_a_parked_entry_that_disagrees_with_the_record_is_dropped(verbs: Verbs) 
     assert verbs.record("m")["owner"] == "w2"
 
 
-def test_the_limit_counts_from_the_first_parking(verbs: Verbs) -> None:
+def test_b52_the_limit_counts_from_the_first_parking(verbs: Verbs) -> None:
     parked(verbs)
     first = verbs.record("m")["parked_at"]
     m = verbs.take("w2", knows=BOTH)["m"]

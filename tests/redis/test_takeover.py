@@ -77,7 +77,7 @@ def test_a_lease_that_was_renewed_between_the_looks_begins_anew(verbs: Verbs) ->
     assert verbs.place("m") == "leased"
 
 
-def test_a_live_lease_is_not_looked_at(verbs: Verbs) -> None:
+def test_b07_b20_a_live_lease_is_not_looked_at(verbs: Verbs) -> None:
     leased(verbs)
     look(verbs)
 

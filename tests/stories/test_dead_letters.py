@@ -119,7 +119,7 @@ async def test_what_was_undone_begins_anew(hand: Hand) -> None:
     assert runs(hand, paid).count("PAYING") == 2
 
 
-async def test_bytes_that_cannot_be_read_are_kept_and_replaced(hand: Hand) -> None:
+async def test_b50_bytes_that_cannot_be_read_are_kept_and_replaced(hand: Hand) -> None:
     await hand.stack.workers[0].stop()
     parcel = await hand.submit("test.parcel", {"depot": "closed"}, priority="bulk")
     noise = b'\xff\0{"v":1'

@@ -83,7 +83,7 @@ async def test_the_answer_of_a_claim_is_lost_the_first_one_too(bench: Bench, cla
     assert bench.shard.running == 3
 
 
-async def test_a_lease_that_has_run_out_here_and_not_in_redis_gives_the_mission_back(bench: Bench) -> None:
+async def test_b23_a_lease_that_has_run_out_here_and_not_in_redis_gives_the_mission_back(bench: Bench) -> None:
     one = await bench.send("test.slow", seconds=60)
     bench.shard.lease.good = lambda: False  # type: ignore[method-assign]  # as after an outage longer than a lease
     await bench.shard._claim()

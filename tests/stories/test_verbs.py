@@ -94,7 +94,7 @@ async def test_an_inbox_that_nobody_reads_is_full_one_day(hand: Hand) -> None:
     assert (await hand.post(f"/v1/commands/{patient}/cancel"))["status"] == "CANCELLED"
 
 
-async def test_a_cancel_says_when_the_handler_has_really_stopped(hand: Hand) -> None:
+async def test_b27_a_cancel_says_when_the_handler_has_really_stopped(hand: Hand) -> None:
     slow = await hand.submit("test.slow", {"seconds": 600})
     await hand.in_state(slow, "ACTING", "leased")
     hand.stack.workers[0].freeze()
