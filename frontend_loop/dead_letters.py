@@ -5,6 +5,7 @@ A page goes on where the one before ended, by time and id, so what is replayed m
 
 import asyncio
 import base64
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, NamedTuple
@@ -18,7 +19,7 @@ from frontend_loop.reading import invalid
 from frontend_loop.record import Record, instant, number, readable, whole
 from shared import keys
 from shared.fleet import Fleet
-from shared.redis import Link
+from shared.redis import Link, ReplyError
 
 LOOKED_AT: Final = 2_000
 """Dead letters that one call reads at most."""
@@ -110,7 +111,10 @@ class DeadLetters:
             offset += len(spots)  # more than these may have ended in one and the same millisecond
             shard.whole = len(spots) < MOST
             # to be taken from the end, and without those that were told already
-            shard.ahead = [spot for spot in reversed(spots) if after is None or spot < after]
+            shard.ahead = [spot for spot in reversed(spots) if self._ours(spot) and (after is None or spot < after)]
+
+    def _ours(self, spot: Spot) -> bool:
+        return math.isfinite(spot.ended) and self._fleet.ids.read(spot.task_id) is not None
 
     async def _rows(self, spots: list[Spot]) -> list[dict[str, Any] | None]:
         """What is told of each; None: it is a dead letter no more."""
@@ -120,12 +124,15 @@ class DeadLetters:
         mission = self._fleet.ids.read(spot.task_id)
         if mission is None or mission.shard >= self._fleet.shards:
             return None
-        values, last, result, until = await asyncio.gather(
-            self._link.call("HMGET", keys.mission(mission.shard, mission.text), *FIELDS),
-            self._link.call("LINDEX", keys.log(mission.shard, mission.text), -1),
-            self._link.call("GET", keys.result(mission.shard, mission.text)),
-            self._link.call("ZSCORE", keys.retire(mission.shard), mission.text),
-        )
+        try:
+            values, last, result, until = await asyncio.gather(
+                self._link.call("HMGET", keys.mission(mission.shard, mission.text), *FIELDS),
+                self._link.call("LINDEX", keys.log(mission.shard, mission.text), -1),
+                self._link.call("GET", keys.result(mission.shard, mission.text)),
+                self._link.call("ZSCORE", keys.retire(mission.shard), mission.text),
+            )
+        except ReplyError:
+            return None  # a key that is not what its name says: the others are told all the same
         known = readable(dict(zip(FIELDS, values, strict=True)))
         if "type" not in known or known.get("place") != "ended":
             return None
