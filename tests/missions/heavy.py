@@ -20,7 +20,7 @@ from backend_loop.outcomes import Fail, Go, Outcome
 from backend_loop.retry import Retry
 from backend_loop.step_tools import CutError, StepTools
 from backend_loop.toolbox import Toolbox
-from tests.missions.tally import tally
+from tests.missions.tally import seen, tally
 
 TWICE = Retry(tries=2, base_s=0.01)
 
@@ -222,8 +222,10 @@ class InLoop(Mission):
     Payload, Context = Work, Notes
 
     @state("WORKING", timeout_s=600, retry=TWICE)
-    async def work(self, tools: Any) -> Outcome:
+    async def work(self, tools: Toolbox[Work, Notes]) -> Outcome:
         tally(tools, "begin")
+        if tools.taken_over:
+            return Go("done")
         if tools.payload.how == "hold":
             hold(tools.payload.seconds)
         else:
@@ -250,8 +252,30 @@ class Poison(Mission):
                 os._exit(9)
             case "memory":
                 _eat()
-            case "sleep":
-                await asyncio.sleep(tools.payload.seconds)
+            case "gate":
+                while tools.payload.mark is None or not tools.payload.mark.exists():  # noqa: ASYNC110  a file has no event
+                    await asyncio.sleep(0.01)
+        return Go("done", result={"pid": os.getpid()})
+
+
+class Late(Mission):
+    """Kills two workers, commits in the third process, and kills whatever it is in from there on."""
+
+    type = "test.poison_late"
+    table = steps("ONE", "TWO")
+    Payload, Context = Work, Notes
+
+    @state("ONE")
+    async def one(self, tools: Toolbox[Work, Notes]) -> Outcome:
+        tally(tools, f"begin-{os.getpid()}")
+        if seen(tools.task_id, "ONE") < 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Go("done")
+
+    @state("TWO")
+    async def two(self, tools: Toolbox[Work, Notes]) -> Outcome:
+        tally(tools, f"begin-{os.getpid()}")
+        os.kill(os.getpid(), signal.SIGKILL)
         return Go("done")
 
 

@@ -2,6 +2,7 @@
 
 import os
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 VARIABLE: Final = "DUALLOOP_TEST_TALLY"
@@ -15,6 +16,14 @@ def tally(tools: Any, word: str = "run") -> None:
     if _PATH is not None:
         state = tools.key.split(":")[2]
         os.write(_file(_PATH), f"{word} {tools.task_id} {state} {tools.attempt} {tools.fence}\n".encode())
+
+
+def seen(task_id: str, state: str) -> int:
+    """How many lines there are of a mission in a state."""
+    if _PATH is None:
+        return 0
+    lines = [line.split() for line in Path(_PATH).read_text().splitlines()]
+    return sum(line[1:3] == [task_id, state] for line in lines)
 
 
 @cache

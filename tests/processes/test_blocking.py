@@ -1,9 +1,11 @@
 """B17, B18: whoever blocks the event loop is named, the line too; and what is only frozen blames nobody."""
 
 import ctypes
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -13,8 +15,12 @@ from backend_loop.mission import Mission, state, steps
 from backend_loop.outcomes import Go, Outcome
 from backend_loop.redis_clock import boottime
 from tests.missions.heavy import hold
+from tests.processes.commands import Front, events, tally
+from tests.stories.stack import Stack, running
+from tests.waiting import eventually
 
 LIMIT_S = 0.2
+LEASE_S = 1.5
 
 
 class Indirect(Mission):
@@ -109,3 +115,47 @@ async def test_who_has_blocked_once_is_named_again_the_next_time(lines: Lines) -
         ticks[0] = boottime()
         await Indirect().work(_sleeps)
     assert len(lines()) >= first + 2
+
+
+@pytest.fixture
+async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
+    async with running(
+        redis_url,
+        tmp_path,
+        workers=2,
+        DUALLOOP_MISSIONS="tests.missions.plain,tests.missions.heavy",
+        DUALLOOP_LEASE_S=str(LEASE_S),
+        DUALLOOP_TEST_TALLY=str(tmp_path / "tally"),
+    ) as stack:
+        yield stack
+
+
+async def test_b17_a_block_shorter_than_the_lease_costs_a_warning_and_nothing_else(stack: Stack, front: Front) -> None:
+    one = await front.send("test.blocks", payload={"how": "sleep", "seconds": 0.8 * LEASE_S})
+    assert (await front.result(one))["status"] == "SUCCEEDED"
+    assert b"reclaimed" not in b"".join(events(stack, one))
+    (line,) = [line for line in said(stack, "handler blocks the event loop") if line["type"] == "test.blocks"]
+    assert (line["state"], line["handler"]) == ("WORKING", "InLoop.work")
+
+
+async def test_b17_b18_a_late_commit_is_refused_and_logged(stack: Stack, front: Front) -> None:
+    """The handler holds the interpreter, so the thread that renews stands still too, and another worker takes over."""
+    one = await front.send("test.blocks", payload={"how": "hold", "seconds": 3.5 * LEASE_S})
+    document = await front.result(one)
+    assert document["status"] == "SUCCEEDED"
+    fences = [line[4] for line in tally(stack) if line[1] == one]
+    assert len(fences) == 2
+    (refused,) = await eventually(lambda: said(stack, "stale_writes_rejected"))
+    assert (refused["task_id"], refused["why"]) == (one, "FENCED")
+    assert {line["handler"] for line in said(stack, "handler blocks the event loop")} == {"InLoop.work"}
+    log = [json.loads(line) for line in events(stack, one)]
+    assert [line["seq"] for line in log] == [1, 2, 3]  # started, reclaimed, the end: recorded once
+    again = await front.send("test.noop")
+    assert (await front.result(again))["status"] == "SUCCEEDED"
+
+
+def said(stack: Stack, event: str) -> list[dict[str, Any]]:
+    """Lines of the workers' logs."""
+    texts = [worker.tail(10**6) for worker in stack.workers]
+    lines = [json.loads(line) for text in texts for line in text.splitlines() if line.startswith("{")]
+    return [line for line in lines if line.get("event") == event]

@@ -1,7 +1,6 @@
 """Handlers in threads and in child processes: what they are given, how they end, how they are cut, what they leave."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import threading
@@ -20,6 +19,7 @@ from tests.missions import heavy
 from tests.missions.heavy import InProcess, InThread
 from tests.missions.tally import VARIABLE
 from tests.processes.executing import Bench, executing
+from tests.processes.proc import gone, offspring
 from tests.waiting import eventually
 
 BOTH = pytest.mark.parametrize("mission", [InThread, InProcess])
@@ -169,24 +169,12 @@ async def test_b27_what_a_killed_handler_has_started_dies_with_it(
     monkeypatch.setenv(VARIABLE, str(tmp_path / "tally"))
     async with executing() as bench:
         run = bench.run(InProcess, "offspring")
-        offspring = await eventually(lambda: _offspring(tmp_path / "tally"))
-        assert _alive(offspring)
+        pid = await eventually(lambda: offspring(tmp_path / "tally"))
+        assert not gone(pid)
         run.task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run.end()
-        await eventually(lambda: not _alive(offspring))
-
-
-def _offspring(tally: Path) -> int:
-    words = [line.split()[0] for line in tally.read_text().splitlines()] if tally.exists() else []
-    return next((int(word.partition("-")[2]) for word in words if word.startswith("offspring-")), 0)
-
-
-def _alive(pid: int) -> bool:
-    """Whether it runs; one that ended and that nobody has reaped yet does not."""
-    with contextlib.suppress(FileNotFoundError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
-    return False
+        await eventually(lambda: gone(pid))
 
 
 @BOTH
@@ -222,8 +210,8 @@ async def test_children_are_bounded_and_who_waits_for_one_has_not_begun() -> Non
 async def test_a_child_without_work_is_ended_after_a_while() -> None:
     async with executing(process_idle_s=0.3) as bench:
         pid = (await bench.run(InProcess, "answer").end()).result["pid"]
-        assert _alive(pid)
-        await eventually(lambda: not _alive(pid))
+        assert not gone(pid)
+        await eventually(lambda: gone(pid))
         assert (await bench.run(InProcess, "answer").end()).result["pid"] != pid
 
 
@@ -258,7 +246,7 @@ async def test_the_end_of_a_worker_is_the_end_of_its_children() -> None:
         idle = (await bench.run(InProcess, "answer").end()).result["pid"]
         run = bench.run(InProcess, "deaf")
         await run.runs()
-    assert not _alive(idle)
+    assert gone(idle)
     assert isinstance(await run.end(), Retry)
 
 

@@ -1,6 +1,9 @@
 """P8, B49: who kills its worker is run alone, and buried if it kills again; neighbours and healthy ones are not."""
 
+import os
+import signal
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,9 @@ import pytest
 import redis
 
 from shared import keys
-from tests.processes.commands import Front, tally
+from tests.processes.commands import Front, events, tally
+from tests.processes.proc import gone
+from tests.redis.scripts_client import Verbs
 from tests.stories.stack import Stack, running
 from tests.waiting import eventually
 
@@ -45,6 +50,23 @@ async def begun_in(stack: Stack, task_id: str, times: int) -> list[int]:
     return await eventually(pids, within=30, what=f"{task_id} has begun {times} times")
 
 
+async def suspect(stack: Stack, front: Front, gate: Path) -> tuple[str, int]:
+    """A healthy mission that two workers were killed with from outside, and the process in which it now runs alone."""
+    one = await front.send("test.poison", payload={"how": "gate", "mark": str(gate)})
+    for times in (1, 2):
+        await begun_in(stack, one, times)
+        stack.workers[0].kill()
+        await stack.workers[0].start()
+    child = (await begun_in(stack, one, 3))[2]
+    assert child != stack.workers[0].running.pid
+    return one, child
+
+
+def counted(stack: Stack, task_id: str, deaths: int) -> bool:
+    """Whether so many owners that carried nothing else were lost with it."""
+    return record(stack, task_id).get("solo_deaths") == str(deaths)
+
+
 async def survive(stack: Stack) -> None:
     """Start the worker again whenever it has died."""
     worker = stack.workers[0]
@@ -74,3 +96,86 @@ async def test_b49_who_kills_three_processes_is_buried_and_its_neighbour_lives(
         assert client.zscore(keys.prefix(0) + "dead_letters", poison) is not None
         assert record(stack, poison)["failed_in"] == "WORKING"
         await eventually(lambda: client.zcard(keys.owners(0)) == 1)  # the solo owner has resigned
+
+
+async def test_p8_a_healthy_suspect_ends_as_any_other_and_hears_what_is_said_to_it(
+    stack: Stack, front: Front, tmp_path: Path
+) -> None:
+    one, child = await suspect(stack, front, tmp_path / "gate")
+    (tmp_path / "gate").touch()
+    document = await front.result(one)
+    assert (document["status"], document["result"]) == ("SUCCEEDED", {"pid": child})
+    await eventually(lambda: gone(child))
+
+    other, child = await suspect(stack, front, tmp_path / "never")
+    await front.cancel(other)
+    document = await front.result(other, wait=5)
+    assert (document["status"], document["reason"]) == ("CANCELLED", "requested")
+    await eventually(lambda: gone(child))
+    assert b'"event":"reclaimed","deaths":3' not in b"\n".join(events(stack, one) + events(stack, other))
+
+
+async def test_p8_a_drain_drains_the_child_too_and_convicts_nobody(stack: Stack, front: Front, tmp_path: Path) -> None:
+    one, child = await suspect(stack, front, tmp_path / "gate")
+    assert await stack.workers[0].stop(within=10) == 0
+    assert gone(child)
+    after = record(stack, one)
+    assert (after["place"], after["deaths"], after.get("solo_deaths", "0")) == ("lane", "2", "0")
+    await stack.workers[0].start()
+    again = (await begun_in(stack, one, 4))[3]  # alone again: nothing was committed since
+    assert again != stack.workers[0].running.pid
+    stack.workers[0].running.terminate()
+    await eventually(lambda: "drain" in stack.workers[0].tail(10**6))
+    (tmp_path / "gate").touch()  # now it can finish what it has begun
+    assert (await front.result(one))["status"] == "SUCCEEDED"
+    await eventually(lambda: stack.workers[0].running.poll() is not None)
+    assert stack.workers[0].running.returncode == 0
+
+
+async def test_p8_a_worker_that_is_killed_takes_its_child_along_and_three_of_those_convict(
+    stack: Stack, front: Front, tmp_path: Path
+) -> None:
+    one, child = await suspect(stack, front, tmp_path / "gate")
+    for deaths in (1, 2, 3):
+        stack.workers[0].kill()
+        await eventually(partial(gone, child))
+        await stack.workers[0].start()
+        await eventually(partial(counted, stack, one, deaths), within=15)
+        if deaths < 3:
+            child = (await begun_in(stack, one, 3 + deaths))[-1]
+    document = await front.result(one)
+    assert (document["status"], document["error"]["code"]) == ("FAILED", "worker_lost")
+
+
+async def test_p8_three_outside_kills_can_convict_a_healthy_one_which_can_be_replayed(
+    stack: Stack, front: Front, tmp_path: Path
+) -> None:
+    one, child = await suspect(stack, front, tmp_path / "gate")
+    os.kill(child, signal.SIGKILL)
+    document = await front.result(one)
+    assert document["error"]["code"] == "worker_lost"
+    assert "was ended by SIGKILL" in document["error"]["message"]
+    (tmp_path / "gate").touch()
+    with redis.Redis.from_url(stack.redis_url) as client:
+        assert Verbs(client).replay(one, "failed_state", deadline_ms=60_000) == ("OK", 2)
+    document = await front.end(one)
+    assert (document["status"], document["run"]) == ("SUCCEEDED", 2)
+    assert document["result"] == {"pid": stack.workers[0].running.pid}  # in the worker again, as any other
+
+
+async def test_p8_a_commit_of_the_child_begins_the_count_anew(stack: Stack, front: Front) -> None:
+    one = await front.send("test.poison_late")
+    await survive(stack)
+    await survive(stack)
+    worker = stack.workers[0]
+    await eventually(lambda: "suspect's end left to takeover" in worker.tail(10**6), within=20)
+    before = record(stack, one)
+    assert (before["state"], before["place"]) == ("TWO", "leased")
+    await eventually(partial(counted, stack, one, 1), within=20)
+    await survive(stack)  # it is no suspect any more, so it kills a worker
+    document = await front.result(one)
+    assert (document["status"], document["error"]["code"], document["error"]["state"]) == (
+        "FAILED",
+        "worker_lost",
+        "TWO",
+    )

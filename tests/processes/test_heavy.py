@@ -1,0 +1,137 @@
+"""Handlers that compute, as a real worker runs them: leases, cancels, deadlines, drains and kills do what they say."""
+
+import time
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.processes.commands import Front, events, tally
+from tests.processes.proc import gone, offspring
+from tests.stories.stack import Stack, running
+from tests.waiting import eventually
+
+LEASE_S = 1.5
+BOTH = pytest.mark.parametrize("type_", ["test.thread", "test.process"])
+
+
+@pytest.fixture
+async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
+    async with running(
+        redis_url,
+        tmp_path,
+        DUALLOOP_MISSIONS="tests.missions.plain,tests.missions.heavy",
+        DUALLOOP_LEASE_S=str(LEASE_S),
+        DUALLOOP_CUT_GRACE_S="0.5",
+        DUALLOOP_DRAIN_S="2",
+        DUALLOOP_TEST_TALLY=str(tmp_path / "tally"),
+    ) as stack:
+        yield stack
+
+
+def begun(stack: Stack, task_id: str) -> list[list[str]]:
+    """The lines of its handler's beginnings."""
+    return [line for line in tally(stack) if line[:2] == ["begin", task_id]]
+
+
+@BOTH
+async def test_b17_a_long_computation_costs_no_lease_and_no_neighbour_its_time(
+    stack: Stack, front: Front, type_: str
+) -> None:
+    one = await front.send(type_, payload={"how": "sleep", "seconds": 2 * LEASE_S})
+    await eventually(partial(begun, stack, one))
+    began = time.monotonic()
+    assert (await front.result(await front.send("test.noop")))["status"] == "SUCCEEDED"
+    assert time.monotonic() - began < LEASE_S / 2
+    assert (await front.result(one))["status"] == "SUCCEEDED"
+    assert len(begun(stack, one)) == 1
+    assert b"reclaimed" not in b"".join(events(stack, one))
+
+
+@BOTH
+async def test_b27_cancel_and_deadline_reach_a_computation(stack: Stack, front: Front, type_: str) -> None:
+    one = await front.send(type_, payload={"how": "spin"})
+    await eventually(partial(begun, stack, one))
+    await front.cancel(one)
+    document = await front.result(one, wait=5)
+    assert (document["status"], document["reason"]) == ("CANCELLED", "requested")
+
+    late = await front.send(type_, payload={"how": "spin"}, deadline_s=1.5)
+    document = await front.result(late, wait=10)
+    assert (document["status"], document["error"]["code"]) == ("FAILED", "deadline")
+    assert len(begun(stack, late)) == 1
+
+
+@BOTH
+async def test_b27_a_cancel_does_not_wait_longer_than_the_grace(stack: Stack, front: Front, type_: str) -> None:
+    one = await front.send(type_, payload={"how": "deaf", "seconds": 60})
+    await eventually(partial(begun, stack, one))
+    await front.cancel(one)
+    assert (await front.result(one, wait=5))["status"] == "CANCELLED"
+    word = "handler left behind" if type_ == "test.thread" else "handler killed"
+    assert word in stack.workers[0].tail(10**6)
+    assert (await front.result(await front.send("test.noop")))["status"] == "SUCCEEDED"
+    assert await stack.workers[0].stop(within=10) == 0  # a thread that was left behind keeps no process from ending
+
+
+@pytest.mark.parametrize("type_", ["test.thread_short", "test.process_short"])
+async def test_a_time_out_cuts_a_computation_and_counts_as_a_try(stack: Stack, front: Front, type_: str) -> None:
+    one = await front.send(type_, payload={"how": "spin"})
+    document = await front.result(one)
+    assert (document["status"], document["error"]["code"]) == ("FAILED", "timeout")
+    assert [line[3] for line in begun(stack, one)] == ["1", "2"]
+
+
+async def test_b18_a_process_may_hold_its_interpreter_and_die_without_the_worker(stack: Stack, front: Front) -> None:
+    one = await front.send("test.process", payload={"how": "hold", "seconds": 2 * LEASE_S})
+    await eventually(partial(begun, stack, one))
+    crash = await front.send("test.process", payload={"how": "segfault"})
+    document = await front.result(crash)
+    assert (document["status"], document["error"]["code"]) == ("FAILED", "retries_exhausted")
+    assert "SIGSEGV" in document["error"]["message"]
+    assert len(begun(stack, crash)) == 2
+    assert (await front.result(one))["status"] == "SUCCEEDED"
+    assert "blocks the event loop" not in stack.workers[0].tail(10**6)
+    assert stack.workers[0].running.poll() is None
+
+
+async def test_errors_are_the_type_s_own_in_both(stack: Stack, front: Front) -> None:
+    for type_ in ("test.thread", "test.process"):
+        one = await front.result(await front.send(type_, payload={"how": "paper"}))
+        assert (one["status"], one["error"]["code"]) == ("FAILED", "permanent")
+        assert one["error"]["message"].startswith("OutOfPaperError: empty tray")
+        two = await front.result(await front.send(type_, payload={"how": "value"}))
+        assert (two["status"], two["error"]["code"]) == ("FAILED", "retries_exhausted")
+    assert stack.workers[0].tail(10**6).count('raise ValueError(\\"no such value\\")') == 4
+
+
+async def test_the_context_goes_through_processes_and_threads_and_an_undo_may_be_one_too(
+    stack: Stack, front: Front
+) -> None:
+    one = await front.send("test.process_undone")
+    document = await front.result(one)
+    assert (document["status"], document["error"]["code"]) == ("FAILED", "permanent")
+    assert [line[0] for line in tally(stack)] == ["did", "undid-did-failed"]
+
+
+async def test_b28_a_drain_waits_for_a_computation_and_then_cuts_it(stack: Stack, front: Front) -> None:
+    short = await front.send("test.process", payload={"how": "sleep", "seconds": 1.0})
+    long = await front.send("test.process", payload={"how": "spin"})
+    threaded = await front.send("test.thread", payload={"how": "spin"})
+    for one in (short, long, threaded):
+        await eventually(partial(begun, stack, one))
+    assert await stack.workers[0].stop(within=10) == 0
+    assert (await front.result(short, wait=0))["status"] == "SUCCEEDED"
+    for one in (long, threaded):
+        assert (await front.state(one))[0] == "PENDING"
+        assert b"reclaimed" not in b"".join(events(stack, one))
+
+
+async def test_b02_who_kills_a_worker_kills_its_children_and_what_they_started(stack: Stack, front: Front) -> None:
+    one = await front.send("test.process", payload={"how": "offspring"})
+    pid = await eventually(lambda: offspring(stack.folder / "tally"))
+    assert not gone(pid)
+    stack.workers[0].kill()
+    await eventually(lambda: gone(pid))
+    assert (await front.state(one))[0] == "RUNNING"  # its lease has still to lapse
