@@ -1,4 +1,4 @@
-"""List, show and cancel missions."""
+"""List and show missions."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic_core import to_json
 
+from dualloop.cli import verbs
+from dualloop.cli.arguments import Id
 from dualloop.cli.asking import ask
 from dualloop.cli.output import Json, ago, between, console, facts, machine, moment, say, section, table
-from dualloop.cli.send import Id
 from shared.status import Status
 
 if TYPE_CHECKING:
     from dualloop.client import Client
 
 commands = typer.Typer()
-group = typer.Typer(help="List, show and cancel missions.", no_args_is_help=True)
+group = typer.Typer(help="List and show missions, and act on them.", no_args_is_help=True)
+group.add_typer(verbs.commands)
 commands.add_typer(group, name="missions")
 
 PAGE = 200
@@ -68,10 +70,15 @@ def show(id_: Id, *, json: Json = False) -> None:
     mission = ask(lambda client: client.mission(id_))
     if json:
         machine(mission)
-        return
+    else:
+        everything(mission)
+
+
+def everything(mission: Mapping[str, Any], more: Mapping[str, str] | None = None) -> None:
+    """Print all about a mission; `more` facts come first."""
     say(mission["why"], "bold")
     say()
-    facts(_facts(mission))
+    facts({**(more or {}), **_facts(mission)})
     say()
     table(
         ("SEQ", "TIME", "STATUS", "STATE", "DATA"),
@@ -90,24 +97,6 @@ def show(id_: Id, *, json: Json = False) -> None:
     section("Payload", mission["envelope"].get("payload"))
     section("Context", mission["context"])
     section("Result", mission["result"])
-
-
-@group.command()
-def cancel(
-    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="correlation_ids.")], *, json: Json = False
-) -> None:
-    """Cancel missions: at once what never began, the others as soon as their handler can be cut."""
-
-    async def work(client: "Client") -> dict[str, str]:
-        return {id_: (await client.cancel(id_))["status"] for id_ in ids}
-
-    told = ask(work)
-    if json:
-        machine(told)
-        return
-    for id_, status in told.items():
-        done = "cancelled" if status == Status.CANCELLED else f"{status}, told to end"
-        say(f"{id_}  {done}")
 
 
 def _rows(rows: list[dict[str, Any]]) -> None:
@@ -150,6 +139,10 @@ def _facts(mission: Mapping[str, Any]) -> dict[str, str]:
         "Target": f"{mission['target']}, held by {own}, {hold['waiters']} waiting" if hold else "",
         "Lease": f"worker {lease['owner']}, until {moment(lease['ends_at'])}" if lease else "",
         "Wakes": moment(mission["wake_at"]),
+        "Paused": moment(mission["paused_at"]),
+        "Parked": moment(mission["parked_at"]),
+        "Permits": ", ".join(mission["permits"]),
+        "Newest wins": mission["latest"] or "",
         "Lane": f"{mission['lane']}, order {mission['order']}",
         "Attempt": f"{mission['attempt']}, visit {mission['visit']}, {mission['deaths']} deaths, run {mission['run']}",
         "Written": f"seq {mission['seq']}, rev {mission['rev']}, fence {mission['fence']}, {mission['unread']} unread",

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
+from dualloop.cli.arguments import Id, json_object
 from dualloop.cli.asking import ask
 from dualloop.cli.output import Json, between, clean, console, machine, moment, say, section
 from dualloop.errors import Refusal
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from dualloop.client import Ack, Client
 
 commands = typer.Typer()
-Id = Annotated[str, typer.Argument(metavar="ID", help="correlation_id of the mission, or task_id of a child.")]
 
 
 @commands.command()
@@ -32,7 +32,7 @@ def send(  # noqa: PLR0913  the options of the command
     json: Json = False,
 ) -> None:
     """Send a command."""
-    body = _payload(sys.stdin.read() if payload == "-" else payload)
+    body = json_object(payload, "payload")
     sent: list[Ack] = []
 
     async def work(client: "Client") -> dict[str, Any] | None:
@@ -118,16 +118,6 @@ def _event(frame: Mapping[str, Any]) -> None:
     data = "" if frame["data"] is None else f"  {to_json(frame['data']).decode()}"
     state = "" if frame["state"] == frame["status"] else frame["state"]
     say(f"{moment(frame['at'])}  {frame['status']:12}  {state}{data}")
-
-
-def _payload(text: str) -> dict[str, Any]:
-    try:
-        value = from_json(text, allow_inf_nan=False)
-    except ValueError as error:
-        raise Refusal(f"The payload is not JSON: {error}.") from error
-    if not isinstance(value, dict):
-        raise Refusal('The payload must be a JSON object, such as {"entity": "light.kitchen"}.')
-    return value
 
 
 def _spinner(shown: bool, text: str) -> contextlib.AbstractContextManager[object]:
