@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from backend_loop import outcomes as o
-from backend_loop.course import Course, Done, End, Plan, Reaction, Transition, note, signed
+from backend_loop.course import Course, Done, End, Plan, Reaction, Transition, failure, note, signed
 from shared.status import ErrorCode, Reason, Status, WaitingFor
 
 UNDO_LIMIT: Final = 2
@@ -114,7 +114,7 @@ def _not_undone(course: Course, message: str, fail: o.Fail | None = None) -> Rea
     left = [one.state for one in reversed(course.done)]
     error: dict[str, Any] = {
         "code": code,
-        "message": f"{course.state} could not be undone: {message}",
+        "message": (said := f"{course.state} could not be undone: {message}"),
         "state": course.state,
         "attempts": course.attempt,
         "undone": [one.state for one in course.undone],
@@ -125,7 +125,8 @@ def _not_undone(course: Course, message: str, fail: o.Fail | None = None) -> Rea
         error["errors"] = list(fail.errors)
     end = End(ending.get("result"), ending.get("freshness"), error)
     ended = _over(course, Status.FAILED, ending["state"])
-    return Reaction(ended, (Transition(Status.FAILED, Status.FAILED, {"code": code, "not_undone": left}),), end)
+    data = {**failure(code, said), "not_undone": left}
+    return Reaction(ended, (Transition(Status.FAILED, Status.FAILED, data),), end)
 
 
 def _ending(course: Course) -> Mapping[str, Any]:

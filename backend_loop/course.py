@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from backend_loop.retry import Retry
-from shared.status import Reason, Status, WaitingFor
+from shared.status import ErrorCode, Reason, Status, WaitingFor
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,9 @@ class Plan:
     states: Mapping[str, StatePlan]
     max_transitions: int = 10_000
 
+
+TOLD: Final = 500
+"""Characters of an error that the log has; the result has all of it."""
 
 NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -138,6 +141,11 @@ def note(course: Course, status: Status, data: Mapping[str, Any], *, paused: boo
     """A line of the log that changes nothing else."""
     counted = course._replace(transitions=course.transitions + 1)
     return Reaction(counted, (Transition(status, course.state, data),), paused=paused)
+
+
+def failure(code: ErrorCode, message: str) -> dict[str, Any]:
+    """The log's data of a failure: a dead letter's log outlives its result, and then is all that says why."""
+    return {"code": code, "error": message if len(message) <= TOLD else message[:TOLD] + "…"}
 
 
 def signed(event: str, by: str | None, remark: str | None = None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from backend_loop import compensation
 from backend_loop import outcomes as o
-from backend_loop.course import Course, Done, End, Plan, Reaction, Transition, note, signed
+from backend_loop.course import Course, Done, End, Plan, Reaction, Transition, failure, note, signed
 from backend_loop.table import C, F, P, R, S, W
 from shared.status import TERMINAL, ErrorCode, Reason, Status, WaitingFor
 
@@ -53,7 +53,7 @@ def _fail(  # noqa: PLR0913, PLR0917  what is said of a failure
     if fail is not None and fail.errors:
         error["errors"] = list(fail.errors)
     end = End(fail.result, fail.freshness, error) if fail is not None else End(error=error)
-    return compensation.leave(course, plan, F, end, {"code": code}, now, answered=answered)
+    return compensation.leave(course, plan, F, end, failure(code, message), now, answered=answered)
 
 
 def _too_many(course: Course, plan: Plan, now: int) -> Reaction:

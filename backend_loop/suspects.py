@@ -12,7 +12,7 @@ from typing import Final
 from uuid import uuid4
 
 from backend_loop import document
-from backend_loop.course import Course, End, Reaction, Transition
+from backend_loop.course import Course, End, Reaction, Transition, failure
 from backend_loop.mission import MissionType
 from backend_loop.solo import CUT_S, READY, Facts, packed
 from backend_loop.store import Claimed, LostError, Store, prepare
@@ -201,7 +201,7 @@ def _buried(claimed: Claimed, message: str) -> tuple[Reaction, bytes]:
         "state": claimed.state,
         "attempts": course.attempt,
     }
-    transition = Transition(Status.FAILED, Status.FAILED, {"code": ErrorCode.WORKER_LOST})
+    transition = Transition(Status.FAILED, Status.FAILED, failure(ErrorCode.WORKER_LOST, message))
     return Reaction(_failed(course), (transition,), End(error=error)), text
 
 

@@ -107,6 +107,7 @@ end
 
 -- A failure that no handler is behind: a dead letter.
 local function fail(id, m, code, message, retention, dead_ms)
-  finish(id, m, 'FAILED', '{"code":"' .. code .. '"}', '"error":{"code":"' .. code .. '","message":"' .. message
-    .. '","state":"' .. m.state .. '","attempts":1},"reason":null', retention, dead_ms)
+  local why = '{"code":"' .. code .. '","error":"' .. message .. '"}'
+  finish(id, m, 'FAILED', why, '"error":{"code":"' .. code .. '","message":"' .. message .. '","state":"' .. m.state
+    .. '","attempts":1},"reason":null', retention, dead_ms)
 end

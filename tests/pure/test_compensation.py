@@ -52,12 +52,13 @@ def end_of(reaction: Reaction) -> dict[str, Any]:
 def test_a_failure_undoes_what_was_done_in_reverse_and_then_ends_as_it_would_have() -> None:
     charged = after(*CHARGED, Go("told")).course
     begun = after(Fail("no lorry", ErrorCode.DEVICE_REFUSED), course=charged)
-    assert said(begun) == [("COMPENSATING", "CHARGE", {"event": "undo", "code": "device_refused"})]
+    why = {"code": "device_refused", "error": "no lorry"}
+    assert said(begun) == [("COMPENSATING", "CHARGE", {"event": "undo", **why})]
     assert (begun.end, begun.course.undoing, begun.course.runs, begun.course.attempt) == (None, True, True, 1)
     next_ = after(UNDONE, course=begun.course)
     assert said(next_) == [("COMPENSATING", "RESERVE", {"event": "undone", "undone": "CHARGE"})]
     last = after(Go("whatever"), course=next_.course)
-    assert said(last) == [("FAILED", "FAILED", {"code": "device_refused", "undone": ["CHARGE", "RESERVE"]})]
+    assert said(last) == [("FAILED", "FAILED", {**why, "undone": ["CHARGE", "RESERVE"]})]
     end = end_of(last)
     assert end["result"] == {"undone": ["CHARGE", "RESERVE"]}
     assert (end["error"]["code"], end["error"]["state"], last.course.failed_in) == ("device_refused", "SHIP", "SHIP")
@@ -69,9 +70,14 @@ def test_a_failure_undoes_what_was_done_in_reverse_and_then_ends_as_it_would_hav
         (Cancel(Reason.DISCONNECTED), "CANCELLED", {"reason": "disconnected"}),
         (Superseded(), "CANCELLED", {"reason": "superseded"}),
         (Stop(Reason.OVERRIDDEN, {"seen": 1}), "CANCELLED", {"reason": "overridden"}),
-        (Deadline(), "FAILED", {"code": "deadline"}),
-        (Fail("no"), "FAILED", {"code": "permanent"}),
-        (Go("nonsense"), "FAILED", {"code": "permanent"}),
+        (Deadline(), "FAILED", {"code": "deadline", "error": "the deadline came while in SHIP"}),
+        (Fail("no"), "FAILED", {"code": "permanent", "error": "no"}),
+        (Fail("x" * 501), "FAILED", {"code": "permanent", "error": "x" * 500 + "…"}),
+        (
+            Go("nonsense"),
+            "FAILED",
+            {"code": "permanent", "error": "state SHIP has no event 'nonsense': its row has KNOCK, again, shipped"},
+        ),
     ],
 )
 def test_whatever_ends_it_the_end_waits_for_the_undo(signal: Signal, status: str, why: dict[str, str]) -> None:
