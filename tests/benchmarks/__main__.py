@@ -10,12 +10,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dualloop.redis_program import Program, bundled_program, on_path
-from tests.benchmarks import accept, cost, drain, idle, latency, report
+from tests.benchmarks import accept, cost, drain, fairness, idle, latency, report
 from tests.benchmarks.calm import QUIET, Others
 from tests.benchmarks.figure import Benchmark, Figure, Sample, Size
 from tests.benchmarks.stage import Stage, stage
 
-ALL: Sequence[Benchmark] = (idle.IDLE, drain.FIVE, drain.NOOP, accept.ACCEPT, latency.LATENCY, cost.COST)
+ALL: Sequence[Benchmark] = (
+    idle.IDLE,
+    drain.FIVE,
+    drain.NOOP,
+    accept.ACCEPT,
+    latency.LATENCY,
+    fairness.FAIRNESS,
+    cost.COST,
+)
 JUDGED = "redis-server"
 SERVERS = (JUDGED, "bundled")
 
