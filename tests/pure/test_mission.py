@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from backend_loop import registry
+from backend_loop.dependency import Dependency
 from backend_loop.mission import DefinitionError, Mission, state, steps
 from backend_loop.outcomes import Go, Outcome
 from backend_loop.retry import Retry
@@ -113,6 +114,19 @@ def test_a_type_that_is_there_twice_is_named_with_both_modules(monkeypatch: pyte
     monkeypatch.setattr(registry, "_import", lambda path: modules.get(path) or __import__(path, fromlist=["_"]))
     with pytest.raises(DefinitionError, match=r"test.noop@1 is defined twice, by .* and .*: rename one"):
         registry.load(["tests.missions.plain", "double"])
+
+
+def test_a_dependency_with_two_limits_is_named_with_both_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("double")
+    for name, limit in (("a", 1), ("b", 2)):
+        made = define(type=f"test.{name}", one=_with(uses=(Dependency("door", concurrency=limit),)))
+        made.__module__ = "double"
+        module.__dict__[name] = made
+    monkeypatch.setattr(registry, "_import", lambda _path: module)
+    with pytest.raises(
+        DefinitionError, match=r"dependency door has other limits in test.b than in test.a: define it once"
+    ):
+        registry.load(["double"])
 
 
 @pytest.mark.parametrize(
