@@ -6,6 +6,7 @@ router, Host check or socket beside it. What is left of the rate beside it is wh
 
 import asyncio
 import sys
+from typing import Any
 
 import uvicorn
 
@@ -23,8 +24,8 @@ from tests.benchmarks.stage import LOCAL
 class Unwritten(Door):
     """A door without Redis behind it."""
 
-    async def _write(self, shard: int, item: tuple[str | bytes | int, ...]) -> int:  # noqa: ARG002  nothing is written
-        return now_ms()
+    async def _write(self, place: Any, item: tuple[str | bytes | int, ...]) -> tuple[int, bool]:  # noqa: ARG002  nothing is written
+        return now_ms(), False
 
 
 async def _door(url: str) -> Unwritten:

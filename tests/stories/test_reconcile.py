@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 
 from backend_loop import registry
+from backend_loop.admission import Admission
+from backend_loop.breakers import Breakers
+from backend_loop.executors import Executors
 from backend_loop.lease import Lease
 from backend_loop.redis_clock import RedisClock
-from backend_loop.shard_loop import ShardLoop, Slots
+from backend_loop.shard_loop import ShardLoop
+from backend_loop.slots import Slots
 from backend_loop.store import Store
+from backend_loop.suspects import Suspects
 from frontend_loop.door import Door
 from shared import keys
 from shared.catalogue import Catalogue
@@ -55,7 +60,10 @@ async def bench(redis_url: str) -> AsyncIterator[Bench]:
             types=TYPES,
             slots=Slots(SETTINGS),
             clock=clock,
+            admission=Admission(spoiled, 0, SETTINGS, clock, Breakers(spoiled, 1)),
+            executors=Executors(SETTINGS),
             device=None,
+            suspects=Suspects(SETTINGS, redis_url),
             settings=SETTINGS,
             freed=lambda: None,
         )
@@ -94,7 +102,7 @@ async def test_b23_a_lease_that_has_run_out_here_and_not_in_redis_gives_the_miss
 async def test_what_another_owner_s_runner_holds_does_not_hide_what_is_leased_to_this_one(bench: Bench) -> None:
     one = await bench.send("test.slow", seconds=60)
     await bench.shard._claim()
-    bench.shard._runs[one][0].dropped = True
+    bench.shard._runs[one][0].drop()
     runner, _ = bench.shard._runs[one]
     await bench.shard._store.release(runner.claimed.owner, [(one, runner.claimed.fence)])
     bench.shard.lease.begin()  # the lease was lost; the old runner has not ended yet
