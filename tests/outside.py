@@ -15,6 +15,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlsplit
 
+from tests.waiting import eventually
+
 Reply = tuple[int, dict[str, str]]
 """Status and headers."""
 
@@ -44,6 +46,7 @@ class Outside:
     visits: list[Visit] = field(default_factory=list)
     now: int = 0
     _open: asyncio.Event = field(default_factory=asyncio.Event)
+    _open_connections: set[asyncio.StreamWriter] = field(default_factory=set)
 
     def hold(self) -> None:
         """Answer nobody from now on."""
@@ -59,6 +62,14 @@ class Outside:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One call a connection."""
+        self._open_connections.add(writer)
+        try:
+            await self._answer(reader, writer)
+        finally:
+            self._open_connections.discard(writer)
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         target = urlsplit((await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode())
         asked = {name: values[0] for name, values in parse_qs(target.query).items()}
         self.now += 1
@@ -81,7 +92,13 @@ class Outside:
         writer.write(f"HTTP/1.1 {status} X\r\n{head}content-length: 0\r\nconnection: close\r\n\r\n".encode())
         with contextlib.suppress(ConnectionError):
             await writer.drain()
-        writer.close()
+
+    async def end(self) -> None:
+        """Drop whoever still waits."""
+        self.let_go()
+        for writer in tuple(self._open_connections):
+            writer.transport.abort()
+        await eventually(lambda: not self._open_connections)
 
 
 @contextlib.asynccontextmanager
@@ -95,3 +112,4 @@ async def outside() -> AsyncIterator[Outside]:
         yield service
     finally:
         server.close()
+        await service.end()

@@ -98,13 +98,13 @@ async def test_one_of_a_type_at_a_time_and_a_permit_ends_with_every_state(front:
 async def test_so_many_of_a_tenant_at_a_time(redis_url: str, tmp_path: Path, service: Outside) -> None:
     async with calling(redis_url, tmp_path, service, 2, DUALLOOP_TENANT_CONCURRENCY="3") as stack:
         front = Front(stack.foregrounds[0])
-        service.hold()
-        ids = [await front.send(type_) for type_ in ("test.free", "test.bank", "test.crowd") for _ in range(4)]
-        await eventually(lambda: service.now == 3)
-        service.lasts_s = 0.05
-        service.let_go()
-        await succeed(front, ids)
-        await front.client.aclose()
+        async with front.client:
+            service.hold()
+            ids = [await front.send(type_) for type_ in ("test.free", "test.bank", "test.crowd") for _ in range(4)]
+            await eventually(lambda: service.now == 3)
+            service.lasts_s = 0.05
+            service.let_go()
+            await succeed(front, ids)
 
     assert service.most() == 3
 
