@@ -42,7 +42,7 @@ class BlockWatch(threading.Thread):
         self._ticked, self._limit_s = ticked, limit_s
         self._handlers = _handlers(types)
         self._watched = threading.get_ident()
-        self._ending = threading.Event()
+        self._ending, self._looking, self._said_s = threading.Event(), threading.Lock(), 0.0
 
     def stop(self) -> None:
         """Stop; returns when the thread has ended, which is at once."""
@@ -51,15 +51,22 @@ class BlockWatch(threading.Thread):
 
     def run(self) -> None:
         """The thread."""
-        pause, said_s, began = self._limit_s / LOOKS, 0.0, boottime()
+        pause, began = self._limit_s / LOOKS, boottime()
         while not self._ending.wait(pause):
-            now = boottime()
-            overslept, began = now - began > self._limit_s, now
-            blocked_s = now - self._ticked()
+            overslept, began = boottime() - began > self._limit_s, boottime()
+            self._look(overslept=overslept)
+
+    def overslept(self) -> None:
+        """Look now: the calling thread could not run for long. Whoever comes first sees best who was to blame."""
+        self._look(overslept=True)
+
+    def _look(self, *, overslept: bool) -> None:
+        with self._looking:
+            blocked_s = boottime() - self._ticked()
             if blocked_s < self._limit_s:
-                said_s = 0.0
-            elif blocked_s >= said_s + self._limit_s and self._say(blocked_s, overslept=overslept):
-                said_s = blocked_s
+                self._said_s = 0.0
+            elif blocked_s >= self._said_s + self._limit_s and self._say(blocked_s, overslept=overslept):
+                self._said_s = blocked_s
 
     def _say(self, blocked_s: float, *, overslept: bool) -> bool:
         """One line; whether there was anything to say of it.

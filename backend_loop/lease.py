@@ -67,7 +67,8 @@ class Lease:
 class Renewal(threading.Thread):
     """Renews off the event loop, so that a blocked handler costs no lease; but not for a loop that is dead.
 
-    It stops renewing when the loop has not ticked for one lease time, and ends the process after two.
+    It stops renewing when the loop has not ticked for one lease time, and ends the process after two. `overslept` is
+    called where it could not run itself: the process was frozen, or native code held the interpreter.
     """
 
     def __init__(self, url: str, leases: Sequence[Lease], length_s: float, loop: asyncio.AbstractEventLoop) -> None:
@@ -81,7 +82,8 @@ class Renewal(threading.Thread):
             ConnectionPool(**options(url, wait_s, blocking=True), retry=Retry(NoBackoff(), 0))
         )
         self._ending = threading.Event()
-        self._ticked = boottime()
+        self._ticked = self._thawed = boottime()
+        self.overslept: Callable[[], None] = lambda: None
         self._ticking: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
@@ -120,9 +122,10 @@ class Renewal(threading.Thread):
         while not self._ending.wait(pause):
             if boottime() - began - pause > self._every_s:
                 # this thread slept too long as well: the process was frozen, not the event loop alone
-                self._ticked = boottime()
+                self._thawed = boottime()
+                self.overslept()
             began = boottime()
-            blocked = began - self._ticked
+            blocked = began - max(self._ticked, self._thawed)
             if blocked > 2 * self._length_s:
                 log.critical("event loop dead, ending the process", blocked_s=round(blocked, 1))
                 os._exit(STUCK)

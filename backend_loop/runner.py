@@ -1,5 +1,6 @@
 """Drives one claimed mission: pure reaction, guarded commit, handler; until it ends, waits, or is not ours any more."""
 
+import asyncio
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -56,7 +57,8 @@ class Runner:
     ) -> None:
         """Nothing runs yet: see `run`.
 
-        Set `draining`, and it hands the mission on at its next commit; call `drop` before you cancel its task.
+        Set `draining`, and it hands the mission on at its next commit; call `drop` before you cancel its task. While it
+        is `committing`, leave it alone after that if you can: then the answer says what became of the write.
         """
         self.claimed, self._definition, self._store, self._outside = claimed, definition, store, outside
         self._plan, self._full = definition.plan, full
@@ -68,7 +70,7 @@ class Runner:
         self._place: Move = "stay"  # what the last commit made of it
         self._doubtful = False  # whether Redis still has it so is not known
         self._entered: tuple[str, int] | None = None  # the acting state that no newer intent kept us from (P11)
-        self.draining = False
+        self.draining = self.committing = False
         self._course: Course
         self._context: BaseModel | None = None  # None: could not be read
         self._read: decoding.Decoded
@@ -201,7 +203,11 @@ class Runner:
                 before, after = [Fail(f"{detail}, of {self._outside.max_output} allowed", ErrorCode.TOO_LARGE)], []
                 self._context = self._kept_context()
                 continue
+            self.committing = True
             answer = await self._store.commit(write.commit)
+            self.committing = False
+            if self.dropped:
+                raise asyncio.CancelledError
             if answer.word == "signalled":
                 self._entries = answer.entries
             elif answer.word == "superseded":

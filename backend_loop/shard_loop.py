@@ -144,7 +144,8 @@ class ShardLoop:
         for runner, task in self._runs.values():
             if runner.claimed.owner == owner:
                 runner.drop()
-                task.cancel()
+                if not runner.committing:
+                    task.cancel()
         self.claim.wake()
 
     def drain(self) -> None:

@@ -140,6 +140,7 @@ class Solo:
         url, settings, loop = self._facts.redis_url, self._settings, asyncio.get_running_loop()
         renewal = Renewal(url, [self._lease], settings.lease_s, loop)
         watch = BlockWatch(renewal.ticked, [self._definition], settings.lease_s / 2)
+        renewal.overslept = watch.overslept
         self._running = loop.create_task(self._runner.run())
         self._lease.signalled = self._signalled
         hints = await Link(

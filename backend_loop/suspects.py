@@ -69,7 +69,7 @@ class Suspect:
         self.claimed, self._definition, self._store, self._suspects = claimed, definition, store, suspects
         self._process: asyncio.subprocess.Process | None = None
         self._draining = False
-        self.dropped = False
+        self.dropped = self.committing = False
 
     @property
     def draining(self) -> bool:
