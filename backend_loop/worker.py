@@ -113,6 +113,7 @@ class LoopWorker(Worker):
         renewal = Renewal(self.redis_url, [shard.lease for shard in self.shards], settings.lease_s, self.loop)
         renewal.begin()
         watch = BlockWatch(renewal.ticked, self.types.values(), settings.lease_s / 2)
+        renewal.overslept = watch.overslept
         watch.start()
         if self.serves_arq:
             self._pool = self.ctx["redis"] = await create_pool(RedisSettings.from_dsn(self.redis_url))
