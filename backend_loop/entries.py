@@ -16,7 +16,7 @@ INTERRUPTS: Final = (Cancel, Deadline, Skip, Complete)
 
 
 _SIGNALS: Final[Mapping[str, Callable[[Mapping[str, Any]], Signal]]] = {
-    "cancel": lambda entry: Cancel(Reason(entry.get("reason", Reason.REQUESTED))),
+    "cancel": lambda entry: Cancel(Reason(entry.get("reason", Reason.REQUESTED)), entry.get("by"), entry.get("note")),
     "deadline": lambda _: Deadline(),
     "event": lambda entry: Happened(entry["event"], entry.get("data") or {}),
     "pause": lambda entry: Pause(entry.get("by")),

@@ -211,7 +211,9 @@ def _cancelled(course: Course, plan: Plan, end: End, now: int) -> Reaction:
 
 
 def _cancel(course: Course, plan: Plan, signal: o.Cancel, now: int, _chance: float) -> Reaction:
-    return _cancelled(course, plan, End(_perhaps(course, plan), reason=signal.reason), now)
+    said = {name: text for name, text in (("by", signal.by), ("note", signal.note)) if text is not None}
+    end, data = End(_perhaps(course, plan), reason=signal.reason), {"reason": signal.reason, **said}
+    return compensation.leave(course, plan, C, end, data, now)
 
 
 def _superseded(course: Course, plan: Plan, _signal: o.Superseded, now: int, _chance: float) -> Reaction:

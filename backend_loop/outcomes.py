@@ -116,9 +116,11 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Somebody does not want it any more."""
+    """Somebody does not want it any more; `by` and `note` where they said who and why."""
 
     reason: Reason = Reason.REQUESTED
+    by: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,8 @@ class Control:
     async def cancel(self, mission: MissionId, by: By = NOBODY, reason: Reason = Reason.REQUESTED) -> Taken:
         """Cancel: at once if it never began, else as soon as its handler can be cut."""
         entry = {"entry": "cancel", "reason": reason, **by.told()}
-        answer, taken = await self._run(mission, "cancel", CANCEL_ENTRY, entry, reason=reason)
+        note = to_json({"reason": reason, **by.told()})
+        answer, taken = await self._run(mission, "cancel", CANCEL_ENTRY, entry, reason=reason, note=note)
         if answer == "ENDED" and taken.status != Status.CANCELLED:
             raise _ended(taken, "nothing is left to cancel")
         return _audited("cancel", taken, by)

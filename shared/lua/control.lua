@@ -2,7 +2,8 @@
 -- entry for its lease holder (P3, P23).
 -- KEYS      1 the shard's prefix
 -- ARGV      1 id  2 verb: cancel | pause | resume | event | skip | complete  3 entry id  4 entry, JSON that begins with
---           {"entry":"VERB"  5 reason of a cancel  6 retention_ms  7 data of the event of a pause or resume, JSON
+--           {"entry":"VERB"  5 reason of a cancel  6 retention_ms  7 data of the event of a pause or resume, JSON;
+--           of a cancel too, where it is more than {"reason":…}
 -- Answers   {OK | DUPLICATE | FULL | ENDED | GONE, status as of now, place as of now}
 -- Invariant control ends a mission itself only if it never committed and is not leased (P23); what waits is moved
 --           towards its lane in the same step, so no entry is slept through; a pause with unread entries is an entry.
@@ -51,7 +52,7 @@ end
 
 local answer = 'OK'
 if verb == 'cancel' and m.place ~= 'leased' and (m.rev or '0') == '0' then
-  cancel(id, m, ARGV[5], tonumber(ARGV[6]))
+  cancel(id, m, ARGV[5], tonumber(ARGV[6]), string.match(ARGV[7], '^{"reason".*'))
   m.status, m.place = 'CANCELLED', 'ended'
 elseif verb == 'pause' and m.place ~= 'leased' and not unread then
   if m.place ~= 'paused' then pause() end

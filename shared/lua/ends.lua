@@ -101,8 +101,8 @@ local function finish(id, m, status, data, middle, retention, dead_ms)
   tell(id, m.watchers, '\nE' .. ev .. '\nR' .. doc)
 end
 
-local function cancel(id, m, reason, retention)
-  finish(id, m, 'CANCELLED', '{"reason":"' .. reason .. '"}', '"error":null,"reason":"' .. reason .. '"', retention)
+local function cancel(id, m, reason, retention, data)
+  finish(id, m, 'CANCELLED', data or '{"reason":"' .. reason .. '"}', '"error":null,"reason":"' .. reason .. '"', retention)
 end
 
 -- A failure that no handler is behind: a dead letter.

@@ -98,13 +98,16 @@ async def test_b27_a_cancel_says_when_the_handler_has_really_stopped(hand: Hand)
     slow = await hand.submit("test.slow", {"seconds": 600})
     await hand.in_state(slow, "ACTING", "leased")
     hand.stack.workers[0].freeze()
-    answer = await hand.http.post(f"/v1/commands/{slow}/cancel", headers={"prefer": "wait=0.3"})
+    said = {"by": "eve", "note": "too long"}
+    answer = await hand.http.post(f"/v1/commands/{slow}/cancel", json=said, headers={"prefer": "wait=0.3"})
     assert (answer.status_code, answer.headers["preference-applied"]) == (202, "wait=0.3")
     assert (answer.json()["status"], answer.json()["stopped"]) == ("RUNNING", False)
     hand.stack.workers[0].thaw()
-    stopped = await hand.post(f"/v1/commands/{slow}/cancel", {"by": "eve"}, 200, params={"wait": 30})
+    stopped = await hand.post(f"/v1/commands/{slow}/cancel", status=200, params={"wait": 30})
     assert (stopped["status"], stopped["task_id"]) == ("CANCELLED", slow)
-    assert (await hand.mission(slow))["place"] == "ended"
+    mission = await hand.mission(slow)
+    assert mission["place"] == "ended"
+    assert mission["history"][-1]["data"] == {"reason": "requested", "by": "eve", "note": "too long"}
     again = await hand.post(f"/v1/commands/{slow}/cancel")
     assert (again["status"], again["stopped"]) == ("CANCELLED", True)
     assert (await hand.post(f"/v1/commands/{slow}/cancel?wait=1", status=200))["status"] == "CANCELLED"
@@ -115,6 +118,7 @@ async def test_a_cancel_of_what_never_began_is_an_end_at_once(hand: Hand) -> Non
     noop = await hand.submit("test.noop")
     said = await hand.post(f"/v1/commands/{noop}/cancel", {"by": "eve"})
     assert (said["status"], said["stopped"]) == ("CANCELLED", True)
+    assert (await hand.mission(noop))["history"][-1]["data"] == {"reason": "requested", "by": "eve"}
 
 
 async def test_a_pause_holds_where_nobody_works(hand: Hand) -> None:
