@@ -108,7 +108,7 @@ class _Course:
     async def _commit(self, store: Store, commits: Sequence[Commit]) -> None:
         for start in range(0, len(commits), self._batch):
             answers = await asyncio.gather(*(store.commit(one) for one in commits[start : start + self._batch]))
-            if any(answer is not None for answer in answers):
+            if any(answer.word != "written" for answer in answers):
                 raise RuntimeError(f"commit answered {answers}")
 
     def _begin(self) -> None:
