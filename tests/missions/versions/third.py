@@ -1,4 +1,4 @@
-"""The third release: several items in an order, and steps that know their release; the first comes by way of the second."""
+"""The third release: several items in an order, steps that know their release; the first one comes by the second."""
 
 from typing import Any
 
