@@ -15,7 +15,7 @@ local owner, retention, dead_retention = ARGV[1], tonumber(ARGV[2]), tonumber(AR
 local answers, left, retired = {now}, {}, {}
 local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'status', 'state', 'watchers', 'deaths', 'permits'}
 -- what is asked of those that do not stay
-local LEAVING = {'target', 'lane', 'order', 'created_at', 'started_at', 'base', 'latest', 'intent', 'acted'}
+local LEAVING = {'target', 'lane', 'order', 'created_at', 'started_at', 'base', 'latest', 'intent', 'acted', 'deadline'}
 local written_at = at()
 
 -- A bulk mission gives its slot back if urgent or aged work waits in its pool (P9)
@@ -95,6 +95,7 @@ local function apply(i, id, m)
     set('waiting_for', waiting_for)
     set('wake_at', wake_at)
     call('ZADD', P .. 'paused', now, id)
+    call('ZADD', P .. 'deadlines', 'NX', l[10], id) -- also if it was told: the pause limit stands there
   elseif move ~= 'stay' then
     if waiting_for == 'permit' and freed(id) then
       wake_at = now

@@ -22,6 +22,7 @@ local function pause()
   status_to(id, m, 'PAUSED')
   call('HSET', record(id), 'place', 'paused', 'paused_at', now)
   call('ZADD', P .. 'paused', now, id)
+  call('ZADD', P .. 'deadlines', 'NX', m.deadline, id) -- also if it was told: the pause limit stands there
   free(id, m.target)
   lower(id, m.lane, m.base)
   m.place = 'paused'
@@ -29,7 +30,7 @@ end
 
 local function resume()
   local wake = tonumber(m.wake_at or '')
-  if unread or (m.waiting_for or '') == '' or wake and wake <= now then
+  if unread or wake and wake <= now or not wake and (m.waiting_for or '') == '' then
     stir(id, m)
   else
     local status = m.was or 'WAITING'
@@ -59,6 +60,6 @@ elseif verb == 'pause' and m.place ~= 'leased' and not unread then
 elseif verb == 'pause' and m.place == 'paused' then answer = 'OK'
 elseif verb == 'resume' and m.place == 'paused' then resume()
 elseif verb == 'resume' and not pause_unread() then answer = 'OK'
-else answer = post(id, m, ARGV[3], ARGV[4], verb == 'cancel', verb == 'cancel') end
+else answer = post(id, m, ARGV[3], ARGV[4], verb ~= 'event' and verb ~= 'pause', verb == 'cancel') end
 settle()
 return {answer, m.status, m.place}

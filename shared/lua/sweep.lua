@@ -18,7 +18,10 @@ local function item(id)
   handled = handled + 1
   if m and m.place ~= 'ended' then
     if m.place ~= 'leased' and (m.rev or '0') == '0' then cancel(id, m, 'expired', retention)
-    else post(id, m, 'deadline:' .. (m.run or 1), '{"entry":"deadline"}', true, true) end
+    else
+      post(id, m, 'deadline:' .. (m.run or 1), '{"entry":"deadline"}', true, true)
+      if m.place == 'paused' then stir(id, m) end -- it was told before it was paused
+    end
   end
   call('ZREM', P .. 'deadlines', id)
 end

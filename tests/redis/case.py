@@ -31,6 +31,9 @@ class Case:
     def stand(self) -> None:
         """Bring the mission to its place; it has committed once, unless the row says rev = 0."""
         verbs = self.verbs
+        if "none left" in self.verb:
+            verbs.accept(New("other"))
+            verbs.permit("w9", "other", verbs.take("w9")["other"].fence, type__t=1)
         first, second = ("rival", "m") if self.place == "waiters" and not self.begun else ("m", "rival")
         latest = "a:lamp:power" if "act" in self.verb else ""
         watch = 1 if "abandon" in self.verb else 1_000_000
@@ -207,8 +210,6 @@ class Case:
         return self.verbs.commit("w1", write)[0].word
 
     def _permit(self) -> str:
-        if "none left" in self.verb:
-            self.verbs.redis.hset(self.verbs.key("permits:type:t"), "other", 1)
         return self.verbs.permit("w1", "m", self._fence(), type__t=1)
 
     def _due(self) -> str:

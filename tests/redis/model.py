@@ -108,7 +108,7 @@ class Model(Places):
             return "GONE", 0
         if m.place != "ended":
             return "RUNNING", m.run
-        if not m.failed_in:
+        if not m.dead:
             return "ENDED", m.run
         if m.rows:
             return "ROWS", m.run
@@ -119,7 +119,7 @@ class Model(Places):
         m.status = "WAITING" if m.rev else "PENDING"
         m.deaths = m.solo_deaths = 0
         m.armed, m.due, m.over, m.old = True, False, False, False
-        m.failed_in, m.acted, m.parked_at, m.wake_at, m.waiting_for = "", False, None, None, ""
+        m.dead, m.failed_in, m.acted, m.parked_at, m.wake_at, m.waiting_for = False, "", False, None, None, ""
         self.lower(m)
         if m.latest:
             self.intents[m.latest].add(task_id)
@@ -132,9 +132,9 @@ class Model(Places):
             return "GONE"
         if m.place != "ended":
             return "RUNNING"
-        if not m.failed_in:
+        if not m.dead:
             return "ENDED"
-        m.failed_in, m.over = "", True
+        m.dead, m.over = False, True
         return "OK"
 
     # workers
@@ -171,6 +171,8 @@ class Model(Places):
                 self.drop_permits(m)
             case "wait" | "leave" | "pause":
                 m.place, m.wake_at, m.waiting_for = "waiting", write.wake_at, write.waiting_for
+                if move != "pause" and m.waiting_for == "permit" and self._freed(m):
+                    m.wake_at = 1  # it asks again at once
                 if move == "pause":
                     self._stand_paused(m)
                 self.drop_permits(m)
@@ -217,9 +219,13 @@ class Model(Places):
                 return "BUSY"
         for scope in limits:
             self.permits[scope][task_id] = fence
-        m.permits = tuple(limits)
+        m.permits = (*m.permits, *(scope for scope in limits if scope not in m.permits))
         self._leave_queue(m)
         return "OK"
+
+    def _freed(self, m: Mission) -> bool:
+        """Whether the permit that it asked for came free meanwhile."""
+        return m.queued is not None and m.task_id not in self.queues.get(m.queued[0], {})
 
     def _leave_queue(self, m: Mission) -> None:
         if m.queued is not None:

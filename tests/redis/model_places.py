@@ -47,6 +47,7 @@ class Mission:
     ends: int = 0
     acted: bool = False
     failed_in: str = ""
+    dead: bool = False  # a dead letter
     permits: tuple[str, ...] = ()
     queued: tuple[str, int] | None = None  # for which scope, since when
 
@@ -178,6 +179,8 @@ class Places:
                 if other is not None and (other.place, other.waiting_for) == ("waiting", "permit"):
                     self.stir(other)
                     break
+                if other is not None and other.place == "leased" and other.queued and other.queued[0] == scope:
+                    break  # it asks, or its wait is a commit away
 
     def post(self, m: Mission, entry_id: str, entry: str, *, rouses: bool = False) -> str:
         if entry_id in m.seen:
@@ -191,7 +194,7 @@ class Places:
     def end(self, m: Mission, status: str, failed_in: str = "") -> None:
         self.leave(m)
         m.place, m.status, m.armed, m.due = "ended", status, False, False
-        m.unread, m.seen, m.failed_in = [], set(), failed_in
+        m.unread, m.seen, m.failed_in, m.dead = [], set(), failed_in, bool(failed_in)
         m.ends += 1
         if m.latest:
             intents = self.intents[m.latest]

@@ -71,8 +71,9 @@ class Operators(Base):
 
     def _permit(self, worker: Worker, number: int) -> None:
         """The same scopes for one run of a handler; who gets none may wait for one, or not."""
-        if worker.hands:
-            hand = list(worker.hands.values())[number % len(worker.hands)]
+        hands = [one for one in worker.hands.values() if one.pending is None]
+        if hands:
+            hand = hands[number % len(hands)]
             hand.scopes = hand.scopes or (("type:t",), ("dep:x",), ("type:t", "dep:x"), ("type:t",))[number % 4]
             limits = {scope: LIMITS[scope] for scope in hand.scopes}
             expected = self.model.permit(worker.owner, hand.task_id, hand.fence, limits)

@@ -102,7 +102,7 @@ class Interleavings(Stage, RuleBasedStateMachine):
         """Priorities, and what becomes of dead letters."""
         match what:
             case "replay" | "discard":
-                dead = [m for m in self.model.missions.values() if m.failed_in]
+                dead = [m for m in self.model.missions.values() if m.dead]
                 task_id = dead[number % len(dead)].task_id if dead and number % 4 else self._aimed(number, aim)
                 if dead and number % 4 == 1:
                     self._rows_are_carried_out(self.model.missions[task_id])
