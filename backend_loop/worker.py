@@ -39,6 +39,7 @@ from shared.loop import Answer, Idle, Loop
 from shared.loops import Loops
 from shared.redis import Link
 from shared.settings import Settings
+from shared.watchdog import STUCK, Watchdog
 
 log = get(__name__)
 
@@ -47,6 +48,9 @@ ROW_KEPT_MS: Final = 86_400_000
 
 ANNOUNCE_S: Final = 30.0
 JOIN_AGAIN_S: Final = 0.2
+
+LEAVE_S: Final = 5.0
+"""How long a stop may take besides the drain, before a process whose loop was stuck waits for it no more."""
 
 
 class _StoppedError(Exception):
@@ -94,6 +98,7 @@ class LoopWorker(Worker):
         self._slots = Slots(settings)
         self._stopping: asyncio.Event = asyncio.Event()
         self._drained: asyncio.Task[None] | None = None
+        self._watchdog: Watchdog | None = None
 
     @property
     def running(self) -> int:
@@ -122,15 +127,37 @@ class LoopWorker(Worker):
         self.checks.add("redis", health.redis_check(link))
         self.checks.add("loops", health.loops_check(self.loops))
         log.info("background up", instance=self.instance, types=len(self.types), pools=",".join(settings.pools))
+        watchdog = self._watch(link)
         try:
             async with asyncio.TaskGroup() as group:
                 self.loops.start(group)
+                watchdog.start()
                 await self._stop()
         except* _StoppedError:
             pass
         finally:
             watch.stop()
             await self._leave(link, renewal, hints)
+            if watchdog.fault is None:
+                watchdog.end()  # else not before the process is gone
+
+    def _watch(self, link: Link) -> Watchdog:
+        def stop() -> None:
+            self.loop.call_soon_threadsafe(self._stopping.set)
+
+        grace_s = self.settings.drain_s + LEAVE_S
+        self._watchdog = Watchdog(self.loops, lambda: link.connected, self.settings.stuck_s, stop, grace_s)
+        return self._watchdog
+
+    def run(self) -> None:
+        """Run until told to stop; blocks.
+
+        Raises:
+            SystemExit: a loop of its own was stuck.
+        """
+        super().run()
+        if self._watchdog is not None and self._watchdog.fault is not None:
+            raise SystemExit(STUCK)
 
     async def _stop(self) -> NoReturn:
         """Once told to stop: drain, then end the loops too, wherever they wait."""

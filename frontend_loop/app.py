@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 import uvicorn
@@ -41,11 +41,14 @@ from shared.loops import Loops
 from shared.redis import Link
 from shared.redis_url import RedisUrlError
 from shared.settings import Settings
+from shared.watchdog import STUCK, Watchdog
 
 log = logs.get(__name__)
 
 CATALOGUE_S: Final = 1.0
 JOIN_S: Final = 2.0
+END_S: Final = 5.0
+"""How long the loops may take to end, and the rest of a stop besides the drain."""
 SERVER: Final[dict[str, Any]] = {
     "loop": "uvloop",
     "http": OneWrite,
@@ -77,9 +80,16 @@ class Foreground:
         self.door = Door(self.link, self.fleet, self.catalogue, settings, self.feed.front)
         self.sockets = ws.Sockets(Parts(self.door, self.feed, self.results, self.control, settings))
         self.commands = http.Commands(self.door, settings)
+        self.ask_stop: Callable[[], None] = lambda: None  # of whoever serves it
+        grace_s = settings.drain_s + END_S
+        self.watchdog = Watchdog(self.loops, lambda: self.link.connected, settings.stuck_s, self.stop, grace_s)
         self.checks.add("redis", health.redis_check(self.link))
         self.checks.add("fleet", self._joined)
         self.checks.add("loops", health.loops_check(self.loops))
+
+    def stop(self) -> None:
+        """Ask whoever serves it for an orderly end; from any thread."""
+        self.ask_stop()
 
     def mount(self, app: FastAPI) -> None:
         """Add all routes."""
@@ -114,12 +124,14 @@ class Foreground:
         try:
             async with asyncio.TaskGroup() as group:
                 self.loops.start(group)
+                self.watchdog.start()
                 yield
                 self.checks.drain()
-                self.loops.stop()
+                await self.loops.end(END_S / 2)
         finally:
             await self.feed.close()
             await self.link.close()
+            self.watchdog.end()
             log.info("foreground down", front=self.feed.front)
 
     def _loops(self) -> tuple[Loop, ...]:
@@ -205,14 +217,33 @@ def server(foreground: Foreground) -> Server:
     """What serves a foreground, and ends within the drain."""
     settings = foreground.settings
     options = SERVER | {"host": settings.host, "port": settings.port, "ws_max_size": settings.max_body + ws.FRAME_ROOM}
-    return Server(uvicorn.Config(foreground.asgi(), **options), foreground.drain, settings.drain_s)
+    made = Server(uvicorn.Config(foreground.asgi(), **options), foreground.drain, settings.drain_s)
+
+    def stop() -> None:
+        made.should_exit = True
+
+    foreground.ask_stop = stop
+    return made
+
+
+def serve(foreground: Foreground) -> None:
+    """Serve it until told to stop; blocks.
+
+    Raises:
+        SystemExit: a loop of its own was stuck.
+    """
+    serving = server(foreground)
+    garbage.settle()
+    serving.run()
+    if foreground.watchdog.fault is not None:
+        raise SystemExit(STUCK)
 
 
 def run(settings: Settings) -> None:
     """Run a foreground until SIGTERM or SIGINT; blocks.
 
     Raises:
-        SystemExit: with a sentence, where the configuration is wrong.
+        SystemExit: with a sentence, where the configuration is wrong; with `STUCK`, where a loop of its own was stuck.
     """
     logs.configure(settings, "foreground")
     telemetry.configure(settings, "dualloop-foreground")
@@ -223,9 +254,7 @@ def run(settings: Settings) -> None:
         signal.signal(number, lambda *_: sys.exit(0))
     try:
         asyncio.run(_try_join(settings, settings.redis_url))
-        serving = server(Foreground(settings, settings.redis_url))
-        garbage.settle()
-        serving.run()
+        serve(Foreground(settings, settings.redis_url))
     except (FleetMismatchError, RedisUrlError, catalogue_file.CatalogueFileError) as error:
         raise SystemExit(str(error)) from None
     finally:

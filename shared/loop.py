@@ -207,6 +207,10 @@ class Loop:
         """A sentence if it is stuck at this monotonic time, else None. May be asked from another thread."""
         return self._life.stuck(now)
 
+    def wedged(self, now: float, weather: tuple[type[BaseException], ...]) -> str | None:
+        """As `stuck`, but None while it fails by such errors. May be asked from another thread."""
+        return self._life.wedged(now, weather)
+
     def state(self) -> Snapshot:
         """What it is and how it does, now."""
         self._look()

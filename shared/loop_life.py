@@ -76,6 +76,7 @@ class Life:
         self._beaten = self._failing_since = self._said = -math.inf
         self._last_success: int | None = None
         self._last_error: str | None = None
+        self._failed_by: type[BaseException] = BaseException
         self._duration_s: float | None = None
         self._heartbeat: int | None = None
 
@@ -111,6 +112,7 @@ class Life:
         if first:
             self._failing_since = now
         leaf = _leaf(error)
+        self._failed_by = type(leaf)
         self._last_error = logs.redact(f"{type(leaf).__name__}: {leaf}" if str(leaf) else type(leaf).__name__)
         if first or now - self._said >= SAY_AGAIN_S:
             self._said = now
@@ -141,16 +143,20 @@ class Life:
         """A sentence if it is stuck at this monotonic time, else None."""
         name, patience = self._of.name, self._of.patience_s
         begun = self.begun
-        if begun is not None:
-            silent = now - max(begun, self._beaten)
-            return f"loop {name} has shown no sign of life for {silent:.1f} s" if silent > patience else None
+        if begun is not None and (silent := now - max(begun, self._beaten)) > patience:
+            return f"loop {name} has shown no sign of life for {silent:.1f} s"
         if not self.alive or self.paused or self.follows or self.stopping:
             return None
-        if now - self.due > patience:
+        if begun is None and now - self.due > patience:
             return f"loop {name} is due for {now - self.due:.1f} s and has not begun: the event loop is blocked"
         if self.failures and now - self._failing_since > FAILING_TOO_LONG_S:
             return f"loop {name} fails for {now - self._failing_since:.0f} s, last with {self._last_error}"
         return None
+
+    def wedged(self, now: float, weather: tuple[type[BaseException], ...]) -> str | None:
+        """As `stuck`, but None while it fails by such errors, which are not its own and which no restart would end."""
+        sentence = self.stuck(now)
+        return None if self.begun is None and self.failures and issubclass(self._failed_by, weather) else sentence
 
     def snapshot(self, now: float) -> Snapshot:
         """What the loop is and how it does, at this monotonic time."""

@@ -14,6 +14,7 @@ class Loops:
     def __init__(self) -> None:
         self._loops: dict[str, Loop] = {}
         self._group: asyncio.TaskGroup | None = None
+        self._running: dict[str, asyncio.Task[None]] = {}
 
     def add(self, loop: Loop) -> Loop:
         """Take it in; it is started at once if the others are.
@@ -54,12 +55,21 @@ class Loops:
             raise RuntimeError(f"loop {name} cannot be started before the process' loops are")
         loop.start()
         if not loop.alive:
-            self._group.create_task(loop.run(), name=f"loop {name}")
+            self._running[name] = self._group.create_task(loop.run(), name=f"loop {name}")
 
     def stop(self) -> None:
         """Let every loop end after its iteration under way."""
         for loop in self:
             loop.stop()
+
+    async def end(self, within_s: float) -> None:
+        """Let every loop end after its iteration under way; what takes longer is cancelled."""
+        self.stop()
+        running = [task for task in self._running.values() if not task.done()]
+        if running:
+            _, late = await asyncio.wait(running, timeout=within_s)
+            for task in late:
+                task.cancel()
 
     def snapshot(self) -> list[Snapshot]:
         """How each of them does."""
@@ -69,3 +79,8 @@ class Loops:
         """A sentence per vital loop that is stuck at this monotonic time. May be asked from another thread."""
         at = time.monotonic() if now is None else now
         return [sentence for loop in tuple(self._loops.values()) if loop.vital and (sentence := loop.stuck(at))]
+
+    def wedged(self, now: float, weather: tuple[type[BaseException], ...]) -> dict[str, str]:
+        """Of each vital loop that is stuck and does not only fail by such errors: its name, and a sentence."""
+        vital = [loop for loop in tuple(self._loops.values()) if loop.vital]
+        return {loop.name: sentence for loop in vital if (sentence := loop.wedged(now, weather))}

@@ -14,15 +14,18 @@ class Toxic:
         swallow: what the server answers is thrown away from now on, though it has done what it was asked.
         taken: connections so far.
         hold: nothing passes in either direction until `release`.
+        hold_those: likewise, on those connections only on which a client has said `word`.
     """
 
-    def __init__(self, unix_url: str) -> None:
+    def __init__(self, unix_url: str, word: bytes = b"") -> None:
+        self._word = word
         self._path = unix_url.removeprefix("unix://")
         self.refuse = self.swallow = False
         self.swallowed = asyncio.Event()
         self.taken = 0
-        self._open = asyncio.Event()
+        self._open, self._open_to_those = asyncio.Event(), asyncio.Event()
         self._open.set()
+        self._open_to_those.set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
 
@@ -38,7 +41,7 @@ class Toxic:
         self, _k: type[BaseException] | None, _e: BaseException | None, _t: TracebackType | None
     ) -> None:
         self._server.close()
-        self._open.set()
+        self.release()
         self.reset()
         await self._server.wait_closed()
         if self._serving:
@@ -47,8 +50,12 @@ class Toxic:
     def hold(self) -> None:
         self._open.clear()
 
+    def hold_those(self) -> None:
+        self._open_to_those.clear()
+
     def release(self) -> None:
         self._open.set()
+        self._open_to_those.set()
 
     def reset(self) -> None:
         """Cut every connection."""
@@ -67,17 +74,24 @@ class Toxic:
             return
         server_reader, server_writer = await asyncio.open_unix_connection(self._path)
         self._writers |= {writer, server_writer}
+        said = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._pipe(reader, server_writer, replies=False))
-                group.create_task(self._pipe(server_reader, writer, replies=True))
+                group.create_task(self._pipe(reader, server_writer, said, replies=False))
+                group.create_task(self._pipe(server_reader, writer, said, replies=True))
         finally:
             self._writers -= {writer, server_writer}
 
-    async def _pipe(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, replies: bool) -> None:
+    async def _pipe(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, said: asyncio.Event, *, replies: bool
+    ) -> None:
         with contextlib.suppress(OSError):
             while data := await source.read(65536):
+                if not replies and self._word and self._word in data:
+                    said.set()
                 await self._open.wait()
+                if said.is_set():
+                    await self._open_to_those.wait()
                 if replies and self.swallow:
                     self.swallowed.set()
                     continue

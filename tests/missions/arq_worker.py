@@ -9,6 +9,7 @@ from arq import cron
 
 from backend_loop import registry
 from backend_loop.worker import LoopWorker
+from shared import logs
 from shared.settings import Settings
 
 
@@ -40,6 +41,7 @@ def main() -> None:
     """Run until told to stop, or in burst mode until nothing is left."""
     settings = Settings()
     assert settings.redis_url is not None
+    logs.configure(settings, "background")
     asyncio.set_event_loop(asyncio.new_event_loop())
     worker = LoopWorker(
         registry.load(settings.missions),
