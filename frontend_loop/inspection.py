@@ -24,6 +24,8 @@ from shared.settings import Settings
 HISTORY: Final = 1_000
 """Events shown, the newest; each has its `seq`, so that it is seen where older ones are left out."""
 
+MOST_ENTRIES: Final = 100
+"""Unread entries looked at; an inbox has room for fewer, but for the ends of children."""
 
 _WHOLE: Final = dict.fromkeys(("place", "lane", "status", "state", "version"), "")
 """What a damaged record may lack."""
@@ -77,7 +79,7 @@ class Inspection:
         """What stands outside its record: lease, target, neighbours in line."""
         held, place = record.get("target", ""), record["place"]
         kind, line = f"{record['type']}@{record['version']}", _line(shard, record)
-        workers, lease_end, holder, waiters, ahead, newer, known, dead, until, rows = await asyncio.gather(
+        workers, lease_end, holder, waiters, ahead, newer, known, inbox, dead, until, rows = await asyncio.gather(
             self._link.call("ZCOUNT", keys.owners(shard), f"({now}", "+inf"),
             self._link.call("ZSCORE", keys.owners(shard), record.get("owner", "")),
             self._link.call("GET", keys.target(shard, held)),
@@ -85,6 +87,7 @@ class Inspection:
             self._link.call("ZRANK", line, task_id),
             self._link.call("ZCOUNT", *_newer(shard, record)),
             self._link.call("HGET", keys.parked_known(shard), kind),
+            self._link.call("LRANGE", keys.inbox(shard, task_id), 0, MOST_ENTRIES - 1),
             self._link.call("ZSCORE", keys.dead_letters(shard), task_id),
             self._link.call("ZSCORE", keys.retire(shard), task_id),
             self._link.call("LLEN", keys.outbox(shard, task_id)),
@@ -99,6 +102,7 @@ class Inspection:
             ahead=ahead if place in {"lane", "waiters", "waiting"} else None,
             newer=newer,
             known_at=whole(known.decode()) if known is not None else None,
+            entries=tuple(str(_json(entry).get("entry")) for entry in inbox),
             dead_since=whole(dead.decode()) if dead is not None else None,
             kept_until=whole(until.decode()) if until is not None else None,
             outbox=rows,

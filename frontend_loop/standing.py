@@ -19,6 +19,7 @@ class Around:
     Args:
         lease_end: None: that owner is gone.
         known_at: when a worker that knows the type of a parked mission last came by.
+        entries: what the unread entries of its inbox are.
     """
 
     now: int
@@ -30,6 +31,7 @@ class Around:
     ahead: int | None
     newer: int
     known_at: int | None
+    entries: tuple[str, ...]
     dead_since: int | None
     kept_until: int | None
     outbox: int
@@ -90,6 +92,7 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         deaths=number(record, "deaths"),
         solo_deaths=number(record, "solo_deaths"),
         unread=number(record, "unread"),
+        entries=around.entries,
         owner=record.get("owner"),
         lease_ends_at=around.lease_end,
         workers=around.workers,
@@ -107,7 +110,7 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         reason=result.get("reason") or _data(last).get("reason"),
         undone=_states(course.get("undone"), result),
         left=_left(course, result, ended=ended),
-        ending=None if ended else _ending(course),
+        ending=_met(result) if ended else _ending(course),
     )
 
 
@@ -177,9 +180,19 @@ def _left(course: Mapping[str, Any], result: Mapping[str, Any], *, ended: bool) 
 def _ending(course: Mapping[str, Any]) -> str | None:
     """The end that comes when all is undone."""
     ending = course.get("ending")
-    if not isinstance(ending, dict):
+    return None if not isinstance(ending, dict) else _end(ending.get("status"), ending)
+
+
+def _met(result: Mapping[str, Any]) -> str | None:
+    """The end that would have come, had the undoing not failed."""
+    error = result.get("error")
+    if not isinstance(error, dict) or "not_undone" not in error:
         return None
-    status, error = ending.get("status"), ending.get("error")
+    return _end(Status.FAILED if "error" in error else Status.CANCELLED, error)
+
+
+def _end(status: Any, end: Mapping[str, Any]) -> str:
+    error = end.get("error")
     if status == Status.FAILED and isinstance(error, dict):
         return f"{status} with {error.get('code')} in {error.get('state')}: {error.get('message')}"
-    return f"{status} ({ending['reason']})" if ending.get("reason") else str(status)
+    return f"{status} ({end['reason']})" if end.get("reason") else str(status)

@@ -30,8 +30,9 @@ class Standing:
         trouble: what went wrong the last time.
         blocked: what keeps a permit from it.
         aspect, newer: of what it sets on its target, and how many newer commands set it too.
+        entries: what the unread entries of its inbox are, oldest first.
         undone, left: states that have been undone, and that are still to be, the present one first.
-        ending: the end that comes when all is undone.
+        ending: the end that comes when all is undone, or would have come.
     """
 
     now: int
@@ -60,6 +61,7 @@ class Standing:
     deaths: int = 0
     solo_deaths: int = 0
     unread: int = 0
+    entries: tuple[str, ...] = ()
     owner: str | None = None
     lease_ends_at: int | None = None
     workers: int = 0
@@ -218,7 +220,8 @@ def _ended(m: Standing) -> list[str]:
         case Status.FAILED:
             trouble = _short(m.trouble) or "its result, which said why, is no longer kept"
             left = f"not undone: {', '.join(m.left)}" if m.left else ""
-            return [f"FAILED{at}: {trouble}", undone, left, *_dead_letter(m)]
+            first = f"it was to end {_short(m.ending)}" if m.ending else ""
+            return [f"FAILED{at}: {trouble}", first, undone, left, *_dead_letter(m)]
         case Status.CANCELLED:
             return [f"CANCELLED{at}: {_REASONS.get(m.reason or '', m.reason or 'nobody kept why')}", undone]
         case status:
@@ -303,7 +306,8 @@ def _lent(m: Standing) -> str:
 def _burden(m: Standing) -> list[str]:
     """What is to be undone, what will end it, and what makes it suspect."""
     died = f"{_count(m.deaths, 'worker')} died under it" if m.deaths else ""
-    unread = f"{_count(m.unread, 'entry', 'entries')} of its inbox {'is' if m.unread == 1 else 'are'} unread"
+    names = f" ({', '.join(dict.fromkeys(m.entries))})" if m.entries else ""
+    unread = f"{_count(m.unread, 'entry', 'entries')} of its inbox {'is' if m.unread == 1 else 'are'} unread{names}"
     newer = (
         f"a newer command sets the {m.aspect} of {_target(m)}, so it ends before it acts"
         if m.newer and m.aspect

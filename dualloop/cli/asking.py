@@ -109,5 +109,6 @@ def ask_each(
 
 
 def _sentence(text: str) -> str:
-    text = text[:1].upper() + text[1:]
+    if text.partition(" ")[0].isalpha():  # a name keeps its small letters
+        text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -159,7 +159,7 @@ def _replayed_all(told: dict[str, list[dict[str, Any]]], *, json: bool) -> None:
             say(f"{one['task_id']}  {_replayed(one)}")
         for problem in refused:
             say(f"{problem['task_id']}  refused: {problem['detail']}", "yellow")
-        say(f"{len(replayed)} run again." if replayed else "None runs again.", "bold")
+        say({0: "None runs again.", 1: "1 runs again."}.get(len(replayed), f"{len(replayed)} run again."), "bold")
     if refused:
         raise Refusal(f"{len(refused)} of {len(replayed) + len(refused)} were refused.")
 

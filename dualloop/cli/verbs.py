@@ -8,7 +8,7 @@ from dualloop.cli.arguments import By, Id, Ids, Note, json_object, who
 from dualloop.cli.asking import ask, ask_each
 from dualloop.cli.output import Json, between, machine, say
 from dualloop.errors import Refusal
-from shared.status import Priority, Status
+from shared.status import ErrorCode, Priority, Status
 
 if TYPE_CHECKING:
     from dualloop.client import Client
@@ -38,7 +38,7 @@ def cancel(
     answers.show(_ended if wait else _cancelling, json=json)
     others = [id_ for id_, told in answers.told.items() if told["status"] != Status.CANCELLED]
     if wait and others:
-        raise Refusal(f"{len(others)} of {len(answers.told)} ended before the cancel came.")
+        raise Refusal(f"{len(others)} of {len(answers.told)} did not end CANCELLED.")
 
 
 @commands.command()
@@ -66,7 +66,10 @@ def priority(
 ) -> None:
     """Move a mission to another lane, wherever it stands."""
     told = ask(lambda client: client.priority(id_, lane, by=who(by), note=note))
-    _show(told, f"{id_}  has priority {told['priority']} from now on ({told['status']})", json=json)
+    if json:
+        machine(told)
+    else:
+        say(f"{id_}  has priority {told['priority']} from now on ({told['status']})")
 
 
 @commands.command()
@@ -140,6 +143,8 @@ def _cancelling(told: dict[str, Any]) -> str:
 
 def _ended(result: dict[str, Any]) -> str:
     took = f"{result['status']} after {between(result['created_at'], result['finished_at'])}"
+    if (result["error"] or {}).get("code") == ErrorCode.COMPENSATION_FAILED:
+        return f"{took}: {result['error']['message']}; not undone: {', '.join(result['error']['not_undone'])}"
     if result["status"] != Status.CANCELLED:
         return f"{took}: it ended before the cancel came"
     found = result["result"] or {}

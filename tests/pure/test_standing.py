@@ -28,7 +28,15 @@ def read(
         "lane": "bulk:default:a",
     }
     near: dict[str, Any] = {"now": NOW, "workers": 1, "lease_end": None, "holder": None, "holds": False, "waiters": 0}
-    near |= {"ahead": None, "newer": 0, "known_at": None, "dead_since": None, "kept_until": None, "outbox": 0}
+    near |= {
+        "ahead": None,
+        "newer": 0,
+        "known_at": None,
+        "dead_since": None,
+        "kept_until": None,
+        "outbox": 0,
+        "entries": (),
+    }
     events = [{"seq": n, "at": AT, "status": "WAITING", "state": "PAY", "data": data} for n, data in enumerate(history)]
     rules = Rules(tries=5, future=False, pause_limit=1000, park_limit=2000, lease=6000)
     return standing(
@@ -70,6 +78,7 @@ def test_what_is_undone_and_what_is_left_comes_from_the_document() -> None:
 
 def test_after_the_end_the_result_says_what_was_not_undone() -> None:
     error = {"code": "compensation_failed", "state": "PAY", "message": "no", "not_undone": ["PAY", "BOOK"]}
+    error |= {"reason": "requested"}
     found = read(
         {"place": "ended", "status": "FAILED", "state": "FAILED"},
         {"undone": [["SHIP", 1, False]], "done": [["BOOK", 1, False]], "ending": {"status": "FAILED"}},
@@ -77,7 +86,7 @@ def test_after_the_end_the_result_says_what_was_not_undone() -> None:
         dead_since=NOW,
         kept_until=NOW + 1000,
     )
-    assert (found.undone, found.left, found.ending) == (("SHIP",), ("PAY", "BOOK"), None)
+    assert (found.undone, found.left, found.ending) == (("SHIP",), ("PAY", "BOOK"), "CANCELLED (requested)")
     assert found.kept_until == NOW + 1000
     assert read({"place": "ended"}, result={"result": {"undone": ["PAY"]}}).undone == ("PAY",)
     assert read({"place": "ended"}, kept_until=NOW).kept_until is None

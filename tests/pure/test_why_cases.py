@@ -39,11 +39,19 @@ NEW = {
         (
             "paused",
             "PAUSED",
-            {"entered_at": NOW - 1000, "waiting_for": "timer", "wake_at": NOW + HOUR, "task_id": "04ABC", "unread": 1},
+            {
+                "entered_at": NOW - 1000,
+                "waiting_for": "timer",
+                "wake_at": NOW + HOUR,
+                "task_id": "04ABC",
+                "unread": 1,
+                "entries": ("cancel",),
+            },
         ),
         (
             "PAUSED in SENDING for 1.0 s: somebody said pause; let it go on with: dualloop missions resume 04ABC; "
-            "it goes on waiting for its timer until 19:04:05.123 UTC (in 1 h); 1 entry of its inbox is unread; " + LEFT
+            "it goes on waiting for its timer until 19:04:05.123 UTC (in 1 h); 1 entry of its inbox is unread "
+            "(cancel); " + LEFT
         ),
     ),
     "a permit of a dependency": (
@@ -165,11 +173,13 @@ NEW = {
                 "kept_until": NOW + 1000,
                 "undone": ("SHIP",),
                 "left": ("PAY", "BOOK"),
+                "ending": "FAILED with permanent in CHECK: no.",
             },
         ),
         (
-            "FAILED at 18:04:05.123 UTC: compensation_failed in PAY: no; undone: SHIP; not undone: PAY, BOOK; kept as "
-            "a dead letter until 18:04:06.123 UTC; run it again with: dualloop dead-letters replay ID --from start."
+            "FAILED at 18:04:05.123 UTC: compensation_failed in PAY: no; it was to end FAILED with permanent in "
+            "CHECK: no; undone: SHIP; not undone: PAY, BOOK; kept as a dead letter until 18:04:06.123 UTC; run it "
+            "again with: dualloop dead-letters replay ID --from start."
         ),
     ),
     "a lent priority, in the lane": (
