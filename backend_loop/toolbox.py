@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from backend_loop.devices.protocol import Command, Device, DeviceUnreachable, Reading
 from backend_loop.lease import Lease
 from backend_loop.machine import Course
+from backend_loop.outcomes import LONGEST_S
 from backend_loop.redis_clock import RedisClock
 from backend_loop.store import Claimed, LapsedError
 from shared.envelope import Envelope
@@ -68,6 +69,7 @@ class Toolbox(Generic[P, C]):
         "_key",
         "_outside",
         "_trace",
+        "_undoing",
         "attempt",
         "context",
         "envelope",
@@ -91,6 +93,7 @@ class Toolbox(Generic[P, C]):
     ) -> None:
         """Made by the runner, per run of a handler."""
         self._claimed, self._outside, self._trace = claimed, outside, trace
+        self._undoing = course.undoing
         self.payload, self.context, self.envelope = payload, context, envelope
         self.received: Any = course.received
         self.attempt, self.visit = course.attempt, course.visit
@@ -124,7 +127,9 @@ class Toolbox(Generic[P, C]):
         return self._trace.child_header()
 
     def remaining_s(self) -> float:
-        """Seconds until the mission's deadline, by Redis' clock; negative once it has passed."""
+        """Seconds until the mission's deadline, by Redis' clock; negative once it has passed. An undo has none."""
+        if self._undoing:
+            return LONGEST_S
         return (self._claimed.deadline - self._outside.clock.now_ms()) / 1000
 
     def check(self) -> None:

@@ -10,10 +10,11 @@
 --           {SIGNALLED, unread entries} · {ERROR, why}
 -- Invariant written only if leased by this owner under this fence and rev, with no entry unread (P2, P3), and an act only
 --           if no newer intent exists (P11); a refused or failed item changes nothing and never fails its neighbours (P4).
--- Guarded by tests/redis/mutants.txt: test_commit.py test_permit.py
+-- Guarded by tests/redis/mutants.txt: test_parking.py test_commit.py test_permit.py
 local owner, retention, dead_retention = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local answers, left, retired = {now}, {}, {}
-local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'status', 'state', 'watchers', 'deaths', 'permits'}
+local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'status', 'state', 'watchers', 'deaths', 'permits',
+  'parked_at'}
 -- what is asked of those that do not stay
 local LEAVING = {'target', 'lane', 'order', 'created_at', 'started_at', 'base', 'latest', 'intent', 'acted', 'deadline'}
 local written_at = at()
@@ -112,6 +113,7 @@ local function apply(i, id, m)
   end
   call('HSET', record(id), unpack(fields))
   if m[12] then drop_permits(id, m[12]) end
+  if m[13] then call('HDEL', record(id), 'parked_at') end -- it got on: the limit of parking counts anew (P13)
   if move ~= 'stay' then left[#left + 1] = id end
   if ends or move == 'leave' or move == 'pause' then
     free(id, l[1])

@@ -71,6 +71,7 @@ class Errand(Mission):
 
     @undo("SHIPPING")
     async def call_back(self, tools: Tools) -> None:
+        tools.check()  # the deadline of the mission is none of its undo
         tally(tools, "perhaps" if tools.may_have_happened else "undo")
 
 

@@ -54,6 +54,17 @@ async def test_a_cancel_in_an_act_undoes_it_too_and_says_that_it_may_have_happen
     ]
 
 
+async def test_a_deadline_in_an_act_undoes_it_however_late_that_is(stack: Stack, front: Front) -> None:
+    one = await front.send("test.errand", payload={"ship": "hangs", "refund": "hangs once"}, deadline_s=1)
+    await eventually(lambda: ("undo", "UNDO_CHARGING") in did(stack, one))
+    stack.workers[0].kill()  # what is claimed next is past its deadline already
+    await stack.workers[0].restart()
+    document = await front.result(one)
+    assert (document["status"], document["error"]["code"]) == ("FAILED", "deadline")
+    assert document["result"]["undone"] == ["SHIPPING", "CHARGING", "RESERVING"]
+    assert ("perhaps", "UNDO_SHIPPING") in did(stack, one)
+
+
 async def test_a_lost_worker_s_undo_is_resumed_with_its_key(stack: Stack, front: Front) -> None:
     one = await front.send("test.errand", payload={"refund": "hangs once"})
     await eventually(lambda: ("undo", "UNDO_CHARGING") in did(stack, one))

@@ -129,6 +129,13 @@ def test_b52_the_limit_counts_from_the_first_parking(verbs: Verbs) -> None:
     assert verbs.score("parked:new@2", "m") == int(first)
 
 
+def test_b52_the_limit_counts_anew_once_it_got_on(verbs: Verbs) -> None:
+    parked(verbs)
+    m = verbs.take("w2", knows=BOTH)["m"]
+    verbs.commit("w2", m.write("yield"))
+    assert "parked_at" not in verbs.record("m")
+
+
 def test_a_parked_mission_that_is_cancelled_leaves_no_type_behind(verbs: Verbs) -> None:
     parked(verbs)
     verbs.accept(New("other", type="new", version=2))
