@@ -83,6 +83,7 @@ class Meter:
             self.each(names, lambda part: verbs.commit("w2", *(end[name] for name in part)))
         self.each(names, self._retire)
         self._target(names)
+        self._permits(names)
         self._cancel(names)
 
     def _due(self, part: list[str]) -> None:
@@ -103,6 +104,28 @@ class Meter:
         taken = self.claimed()
         with self.measure("commit, end, target"):
             self.each(names, lambda part: verbs.commit("w1", *(taken[name].write("end") for name in part)))
+        verbs.redis.flushall()
+
+    def _permits(self, names: list[str]) -> None:
+        verbs = self.verbs
+        verbs._registered.clear()
+        for start in range(0, len(names), 50):
+            verbs.accept(*(New(name, envelope=ENVELOPE) for name in names[start : start + 50]))
+        taken = self.claimed()
+        with self.measure("permit, two scopes"):
+            for one in taken.values():
+                verbs.run("permit", "w1", one.task_id, one.fence, "dep:bank", ITEMS, "type:t", ITEMS)
+        stay = {name: one.write(document=DOCUMENT, events=(event(),)) for name, one in taken.items()}
+        with self.measure("commit, go on, two permits"):
+            self.each(names, lambda part: verbs.commit("w1", *(stay[name] for name in part)))
+        with self.measure("permit, none free"):
+            for one in taken.values():
+                verbs.run("permit", "w1", one.task_id, one.fence, "dep:bank", 1)
+        policy = "5 10000 2 2 10000 128 0.2 10"
+        for verb, word in (("ask", ""), ("report", "ok")):
+            items = {name: (verb, "bank", f"{name}:1", 60_000, "", word, 0, policy) for name in names}
+            with self.measure(f"breaker, {verb}"):
+                self.each(names, lambda part, of=items: verbs.run("breaker", *(arg for n in part for arg in of[n])))  # type: ignore[misc]  # bound in the loop
         verbs.redis.flushall()
 
     def _cancel(self, names: list[str]) -> None:
