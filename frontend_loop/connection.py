@@ -16,6 +16,7 @@ from frontend_loop.feed import Feed, Reading
 from frontend_loop.frames import BadFrameError, Frame
 from frontend_loop.outbox import Outbox, Parcel
 from frontend_loop.reading import invalid
+from frontend_loop.record import whole
 from frontend_loop.results import Results
 from frontend_loop.session import Watch
 from frontend_loop.watching import Watched, Watching
@@ -239,7 +240,7 @@ class Connection:
 
         async def first(reading: Reading) -> None:
             record = reading.record or {}
-            if reading.result is None and after_seq > int(record.get("seq", 0)):
+            if reading.result is None and after_seq > whole(record.get("seq", "0")):
                 detail = f"its last event has seq {record.get('seq', 0)}: watch after that one"
                 raise invalid([{"pointer": "/after_seq", "detail": detail}])
             root = record.get("root", mission.text)

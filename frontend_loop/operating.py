@@ -1,5 +1,7 @@
 """What is asked of one mission and depends on its type: outside events, and the verbs of an operator."""
 
+from typing import Final
+
 from frontend_loop.bodies import Completed, Happening, Reprioritized, Said, Skipped
 from frontend_loop.control import By, Control, Taken
 from frontend_loop.kinds import Found, Kinds
@@ -7,6 +9,9 @@ from frontend_loop.reading import invalid
 from frontend_loop.record import priority
 from shared.errors import Problem
 from shared.ids import MissionId
+from shared.status import Status
+
+COMPENSATING: Final = str(Status.COMPENSATING)
 
 
 def by(said: Said) -> By:
@@ -38,9 +43,12 @@ class Operating:
 
     async def skip(self, mission: MissionId, skipped: Skipped) -> Taken:
         """Skip the optional state that it is in."""
-        found = await self._kinds.find(mission, "root")
+        found = await self._kinds.find(mission, "root", "was")
         root, state = _root(mission, found), found.record["state"]
         if found.record["place"] != "ended":
+            if COMPENSATING in (found.record["status"], found.record.get("was")):
+                detail = f"the mission undoes {state}: what was done by hand is completed, and nothing else left out"
+                raise Problem("not_optional", detail, correlation_id=root)
             wanted = skipped.state or state
             if found.entry is not None and wanted not in found.entry.row.states:
                 raise invalid([{"pointer": "/state", "detail": f"{found.kind} has no state {wanted!r}"}])

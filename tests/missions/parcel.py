@@ -6,7 +6,8 @@ from typing import Any
 from pydantic import BaseModel, Field, field_validator
 
 from backend_loop.mission import Latest, Mission, state, steps, undo
-from backend_loop.outcomes import Fail, Go, Outcome, WaitFor
+from backend_loop.outcomes import Fail, Go, Outcome, Retry, WaitFor
+from backend_loop.retry import Retry as RetryPolicy
 from backend_loop.toolbox import Toolbox
 from shared.status import ErrorCode
 from tests.missions.tally import tally
@@ -18,6 +19,7 @@ class Address(BaseModel):
     depot: str = Field(description="path of a file: while it is not there, the depot is closed")
     street: str = "Main Street"
     signature: bool = False
+    bank: str | None = Field(None, description="path of a file: while it is not there, nothing can be paid back")
 
     @field_validator("street")
     @classmethod
@@ -27,9 +29,13 @@ class Address(BaseModel):
         return street
 
 
+def _is_open(path: str) -> bool:
+    return Path(path).exists()
+
+
 def _ship(tools: Toolbox[Address, Any]) -> Outcome:
     tally(tools)
-    if not Path(tools.payload.depot).exists():
+    if not _is_open(tools.payload.depot):
         return Fail("the depot is closed", ErrorCode.PERMANENT)
     return Go("shipped", result={"street": tools.payload.street, "key": tools.key})
 
@@ -72,9 +78,11 @@ class Paid(Mission):
         tally(tools)
         return Go("done")
 
-    @undo("PAYING")
-    async def pay_back(self, tools: Toolbox[Address, Any]) -> None:
+    @undo("PAYING", retry=RetryPolicy(tries=100, base_s=60))
+    async def pay_back(self, tools: Toolbox[Address, Any]) -> Outcome | None:
         tally(tools)
+        bank = tools.payload.bank
+        return None if bank is None or _is_open(bank) else Retry("the bank is closed")
 
     @state("SHIPPING", acting=True)
     async def ship(self, tools: Toolbox[Address, Any]) -> Outcome:

@@ -1,5 +1,6 @@
 """What failed for good: looked at, replayed with and without a correction, one and many, and given up."""
 
+import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
@@ -84,8 +85,11 @@ async def test_it_begins_anew_where_that_is_asked_for(hand: Hand) -> None:
     depot = hand.stack.folder / "open"
     parcel = await dead(hand, "test.parcel", {"depot": str(depot)})
     depot.touch()
-    said = await hand.post(f"{DEAD}/{parcel}/replay", {"from": "start", "key": "new"})
-    assert (said["from"], said["key"]) == ("start", "new")
+    path, body = f"{DEAD}/{parcel}/replay", {"from": "start", "key": "new"}
+    answers = await asyncio.gather(*(hand.http.post(path, json=body) for _ in range(5)))
+    assert sorted(answer.status_code for answer in answers) == [202] + 4 * [409]  # however many ask at once
+    [said] = [answer.json() for answer in answers if answer.status_code == 202]
+    assert (said["from"], said["key"], said["run"]) == ("start", "new", 2)
     assert (await hand.ended(parcel))["result"]["key"].split(":")[1] == "2"
     assert runs(hand, parcel)[3:] == ["PACKING", "SIGNING", "SHIPPING"]
 

@@ -85,6 +85,22 @@ async def test_a_state_that_is_not_there_any_more_is_not_skipped(hand: Hand) -> 
     assert (refused["code"], "PACKING" in refused["detail"]) == ("other_state", True)
 
 
+async def test_an_undo_is_not_skipped_but_may_be_done_by_hand(hand: Hand) -> None:
+    paid = await hand.submit("test.paid", {"depot": "closed", "bank": "closed"})
+    undoing = await hand.in_state(paid, "PAYING", "waiting")
+    assert undoing["status"] == "COMPENSATING"
+    path = f"/v1/missions/{paid}"
+    assert (await hand.post(f"{path}/skip", status=409))["code"] == "not_optional"
+    assert (await hand.post(f"/v1/commands/{paid}/pause"))["status"] == "PAUSED"
+    assert (await hand.post(f"{path}/skip", status=409))["code"] == "not_optional"
+    assert (await hand.post(f"/v1/commands/{paid}/resume"))["status"] == "COMPENSATING"
+    await hand.post(f"{path}/complete", {"by": "eve", "note": "paid back in cash"})
+    result = await hand.ended(paid)
+    assert (result["status"], result["error"]["code"]) == ("FAILED", "permanent")
+    assert result["result"] == {"undone": ["PAYING"]}
+    assert (await hand.mission(paid))["dead_letter"]["undone"] == ["PAYING"]
+
+
 async def test_what_was_done_by_hand_is_completed(hand: Hand) -> None:
     patient = await hand.submit("test.patient", {"sleep_s": 0.01, "wait_s": 300})
     await hand.in_state(patient, "LISTENING", "waiting")
