@@ -116,3 +116,16 @@ class Setting(Mission):
     async def set(self, tools: Tools) -> Outcome:
         tally(tools)
         return Go("set", result={"what": tools.payload.what})
+
+
+class Spoken(Mission):
+    """For the workers of a pool of its own."""
+
+    type = "test.spoken"
+    pool = "speech"
+    table = steps("HEARING")
+
+    @state("HEARING")
+    async def hear(self, tools: Tools) -> Outcome:
+        tally(tools)
+        return Go("done")

@@ -107,3 +107,16 @@ async def test_p9_a_bulk_mission_gives_its_slot_to_urgent_work_after_a_commit(st
     assert (await front.result(bulk))["status"] == "SUCCEEDED"
     pages = [state for _, state in did(stack, bulk)]
     assert pages == ["ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX"]  # each once: its slot was given at a commit
+
+
+async def test_p9_workers_run_what_is_in_the_pools_that_they_chose(stack: Stack, front: Front) -> None:
+    spoken = await front.send("test.spoken")
+    assert (await front.result(await front.send("test.noop")))["status"] == "SUCCEEDED"
+    assert (await front.state(spoken))[0] == "PENDING"  # the worker that is here serves `default` alone
+    hearing = stack.worker(DUALLOOP_POOLS="speech")
+    await stack.start([hearing])
+    assert (await front.result(spoken))["status"] == "SUCCEEDED"
+    await stack.workers[0].stop()
+    plain = await front.send("test.noop")
+    assert (await front.result(await front.send("test.spoken")))["status"] == "SUCCEEDED"
+    assert (await front.state(plain))[0] == "PENDING"
