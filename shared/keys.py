@@ -24,7 +24,7 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``permits:<scope>``                   hash    missions that hold a permit, and under which fence
 ``permit_queue:<scope>``              zset    missions that wait for one, by order number
 ``target:<tenant>:<target>``          string  the mission that holds this target
-``waiters:<tenant>:<target>``         zset    missions that wait for it, by priority, then order number
+``waiters:<tenant>:<target>``         zset    missions that wait for it, by when they came and priority
 ``parked:<type@version>``             zset    missions of a type that no passing worker knew, by first parking
 ``parked_types``                      set     the types that have such missions
 ``parked_known``                      hash    when a worker that knows such a type last claimed, epoch ms

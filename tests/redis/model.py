@@ -155,11 +155,12 @@ class Model(Places):
         m.state, m.status, m.unread = write.state, write.status, []
         m.rows += len(write.rows)
         m.acted |= write.act
+        m.parked_at = None  # it got on
         return Answer(self._move(m, write), m.seq)
 
     def _move(self, m: Mission, write: Write) -> str:
         move, word = write.move, "OK"
-        if move == "offer" and ("urgent" in self.ring or self.aged("normal") or self.aged("bulk")):
+        if move == "offer" and (self.head("urgent") or self.aged("normal") or self.aged("bulk")):
             move, word = "yield", "YIELDED"
         match move:
             case "end" | "bury":

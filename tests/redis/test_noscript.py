@@ -64,7 +64,7 @@ async def test_flights_that_meet_a_flush_in_mid_air_land_once(link: Link, client
         taken |= part
     assert sorted(taken) == names
     commits = Flights(link, "commit", keys.prefix(0), second_from=1)
-    waiting = [commits.add(("w1", 60_000), one.write("end").args()) for one in taken.values()]
+    waiting = [commits.add(("w1", 60_000, 60_000), one.write("end").args()) for one in taken.values()]
     client.script_flush()
     assert await asyncio.gather(*waiting) == [1] * 200
     assert faults(read(client)) == []
