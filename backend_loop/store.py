@@ -246,6 +246,10 @@ class Store:
         """The unread entries as of now."""
         return tuple(await self._link.call("LRANGE", keys.inbox(self.shard, task_id), 0, -1))
 
+    async def rev(self, task_id: str) -> int:
+        """How many commits there are as of now."""
+        return int(await self._link.call("HGET", keys.mission(self.shard, task_id), "rev") or 0)
+
     async def forgotten(self, known: frozenset[str]) -> list[tuple[str, int]]:
         """Missions leased to this owner that this process does not run: their claim's answer was lost."""
         found = []

@@ -15,7 +15,7 @@ from backend_loop import document
 from backend_loop.course import Course, End, Reaction, Transition, failure
 from backend_loop.mission import MissionType
 from backend_loop.solo import CUT_S, READY, Facts, packed
-from backend_loop.store import Claimed, LostError, Store, prepare
+from backend_loop.store import REFUSED_S, Claimed, LostError, Store, prepare
 from shared.errors import RedisAwayError
 from shared.logs import get
 from shared.settings import Settings
@@ -174,18 +174,28 @@ class Suspect:
         claimed, consumed = self.claimed, len(self.claimed.unread)
         message = f"it was run alone, after {claimed.deaths} workers had died with it, and its process {fate}"
         reaction, text = _buried(claimed, message)
-        while True:
-            commit = prepare(claimed, reaction, rev=claimed.rev, consumed=consumed, move="bury", document=text)
-            try:
+        try:
+            # asked first: a commit of the child under our fence would make ours look as if it were sent again
+            while await self._rev() == claimed.rev:
+                commit = prepare(claimed, reaction, rev=claimed.rev, consumed=consumed, move="bury", document=text)
                 answer = await self._store.commit(commit)
-            except LostError as lost:
-                # it got further than we know of: its lease lapses, and the takeover counts
-                log.warning("suspect's end left to takeover", task_id=claimed.task_id, fate=fate, why=str(lost))
-                return
-            if answer.word != "signalled":
-                break
-            consumed = len(answer.entries)
-        log.error("quarantined", task_id=claimed.task_id, type=claimed.type, state=claimed.state, fate=fate)
+                if answer.word != "signalled":
+                    log.error("quarantined", task_id=claimed.task_id, type=claimed.type, state=claimed.state, fate=fate)
+                    return
+                consumed = len(answer.entries)
+            why = "it had committed"
+        except LostError as lost:
+            why = str(lost)
+        # it got further than we know of: its lease lapses, and the takeover counts
+        log.warning("suspect's end left to takeover", task_id=claimed.task_id, fate=fate, why=why)
+
+    async def _rev(self) -> int:
+        while True:
+            try:
+                await self._store.up()
+                return await self._store.rev(self.claimed.task_id)
+            except RedisAwayError:
+                await asyncio.sleep(REFUSED_S[0])
 
 
 def _buried(claimed: Claimed, message: str) -> tuple[Reaction, bytes]:
