@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 )
 
 from shared.scripts import SCRIPTS, Script
+from tests.redis.auditing import undisturbed
 from tests.redis.mutants import MUTANTS, Mutant
 from tests.redis.scripts_client import FAR, Move, New
 from tests.redis.stage import Outcome, Stage
@@ -243,7 +244,7 @@ class Interleavings(Stage, RuleBasedStateMachine):
             case "long in line":
                 self._waits_long_for_its_target(self.pick(number, "waiters"))
 
-    @rule(number=PICK, verb=st.sampled_from(["sweep", "sweep", "retire", "retire one", "abandon"]))
+    @rule(number=PICK, verb=st.sampled_from(["sweep", "sweep", "retire", "retire one", "abandon", "audit"]))
     def tidy(self, number: int, verb: str) -> None:
         if verb == "retire one" and (m := self.pick(number, "ended")):
             if number % 2:
@@ -256,6 +257,8 @@ class Interleavings(Stage, RuleBasedStateMachine):
                 if leased := [one for one in self.model.attended if self.at(one) == "leased"]:
                     self._watchers_lapse(leased[number % len(leased)])
                 self._abandon()
+            case "audit":
+                undisturbed(self.verbs)
             case _:
                 assert self.verbs.retire()[0] == self.model.retire()
 
