@@ -199,10 +199,6 @@ def _pause(course: Course, _plan: Plan, signal: o.Pause, _now: int, _chance: flo
     return note(course, Status.PAUSED, signed("paused", signal.by), paused=True)
 
 
-def _resume(course: Course, _plan: Plan, signal: o.Resume, _now: int, _chance: float) -> Reaction:
-    return note(course, course.status, signed("resumed", signal.by))
-
-
 RULES: Final[Mapping[type[o.Signal], Callable[..., Reaction]]] = {
     o.Wake: _wake,
     o.Go: _go,
@@ -215,6 +211,5 @@ RULES: Final[Mapping[type[o.Signal], Callable[..., Reaction]]] = {
     o.NoPermit: _no_permit,
     o.Happened: _happened,
     o.Pause: _pause,
-    o.Resume: _resume,
 }
 """While COMPENSATING. A cancel, a deadline or a newer command change nothing any more: it is on its way to an end."""

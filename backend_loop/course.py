@@ -40,6 +40,7 @@ class Plan:
 TOLD: Final = 500
 """Characters of an error that the log has; the result has all of it."""
 
+_R, _K = Status.RUNNING, Status.COMPENSATING  # looking up a member of an enum takes longer than the rest of a check
 NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -86,18 +87,17 @@ class Course(NamedTuple):
     @property
     def undoing(self) -> bool:
         """The undo of `state` is to be run, not its handler."""
-        return self.status is Status.COMPENSATING
+        return self.status is _K
 
     @property
     def runs(self) -> bool:
         """A handler or an undo is to be run now."""
-        status = self.status
-        return status is Status.RUNNING or (status is Status.COMPENSATING and self.waiting_for is None)
+        return self.status is _R or (self.status is _K and self.waiting_for is None)
 
     @property
     def visit(self) -> int:
         """How often the present state has been entered, this time included; of an undo, the visit that it undoes."""
-        return self.done[-1].visit if self.undoing else self.visits.get(self.state, 1)
+        return self.done[-1].visit if self.status is _K else self.visits.get(self.state, 1)
 
     @property
     def may_have_happened(self) -> bool:

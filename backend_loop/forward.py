@@ -16,22 +16,16 @@ NOT_SKIPPED: Final = frozenset({ErrorCode.DEADLINE, ErrorCode.UNDECODABLE, Error
 """Ends of the mission, not of a state: an optional state does not outlive them either."""
 
 
-def _enter(course: Course, status: Status, state: str, visits: Mapping[str, int], done: tuple[Done, ...]) -> Course:
-    """The course in its next state, waiting for nothing."""
-    return Course(
-        state,
-        status,
-        1,
-        visits,
+def _succeed(course: Course, end: End, data: Mapping[str, Any] | None = None) -> Reaction:
+    ended = Course(
+        S,
+        S,
+        course.attempt,
+        course.visits,
         course.transitions + 1,
         remembered=course.remembered,
         received=course.received,
-        done=done,
     )
-
-
-def _succeed(course: Course, end: End, data: Mapping[str, Any] | None = None) -> Reaction:
-    ended = _enter(course, S, S, course.visits, ())._replace(attempt=course.attempt)
     return Reaction(ended, (Transition(S, S, data),), end)
 
 
@@ -88,38 +82,47 @@ def _take(course: Course, plan: Plan, event: str, go: o.Go, now: int) -> Reactio
         known = ", ".join(sorted(spec.row)) or "none"
         message = f"state {course.state} has no event {event!r}: its row has {known}"
         return _fail(course, plan, now, ErrorCode.PERMANENT, message)
-    done = course.done if spec.undo is None else (*course.done, Done(course.state, course.visit))
     data = {"detail": go.detail} if go.detail else None
-    return _follow(course, plan, state, event, go, now, done, data)
-
-
-def _follow(  # noqa: PLR0913, PLR0917  a step has these parts
-    course: Course,
-    plan: Plan,
-    state: str,
-    event: str,
-    go: o.Go,
-    now: int,
-    done: tuple[Done, ...],
-    data: Mapping[str, Any] | None,
-) -> Reaction:
-    """Into the next state, or to an end that the row names."""
     if state in TERMINAL:
-        if state == S:
-            return _succeed(course, End(go.result, go.freshness), data)
-        if state == C:
-            end = End(go.result, go.freshness, None, Reason.REQUESTED)
-            return compensation.leave(course, plan, C, end, {"reason": Reason.REQUESTED}, now, answered=True)
-        code = ErrorCode(event) if event in CODES else ErrorCode.PERMANENT
-        fail = o.Fail("", result=go.result, freshness=go.freshness)
-        return _fail(course, plan, now, code, go.detail or event, fail, answered=True)
-    if course.transitions + 1 >= plan.max_transitions:
+        return _arrive(course, plan, Status(state), event, go, now, data)
+    done = course.done if spec.undo is None else (*course.done, Done(course.state, course.visit))
+    return _enter(course, plan, state, done, now, data)
+
+
+def _enter(  # noqa: PLR0913, PLR0917  a step has these parts
+    course: Course, plan: Plan, state: str, done: tuple[Done, ...], now: int, data: Mapping[str, Any] | None
+) -> Reaction:
+    """Into the next state, which waits for nothing."""
+    transitions = course.transitions + 1
+    if transitions >= plan.max_transitions:
         return _too_many(course, plan, now)
     visits = {**course.visits, course.state: course.visit, state: course.visits.get(state, 0) + 1}
-    entered = _enter(course, R, state, visits, done)
-    if plan.states[state].retry.max_elapsed_s is not None:
-        entered = entered._replace(tried_at=now)
+    entered = Course(
+        state,
+        R,
+        1,
+        visits,
+        transitions,
+        remembered=course.remembered,
+        received=course.received,
+        tried_at=None if plan.states[state].retry.max_elapsed_s is None else now,
+        done=done,
+    )
     return Reaction(entered, (Transition(R, state, data),))
+
+
+def _arrive(  # noqa: PLR0913, PLR0917  a step has these parts
+    course: Course, plan: Plan, status: Status, event: str, go: o.Go, now: int, data: Mapping[str, Any] | None
+) -> Reaction:
+    """To an end that the row names."""
+    if status is S:
+        return _succeed(course, End(go.result, go.freshness), data)
+    if status is C:
+        end = End(go.result, go.freshness, None, Reason.REQUESTED)
+        return compensation.leave(course, plan, C, end, {"reason": Reason.REQUESTED}, now, answered=True)
+    code = ErrorCode(event) if event in CODES else ErrorCode.PERMANENT
+    fail = o.Fail("", result=go.result, freshness=go.freshness)
+    return _fail(course, plan, now, code, go.detail or event, fail, answered=True)
 
 
 def _skip(course: Course, plan: Plan, now: int, data: Mapping[str, Any]) -> Reaction:
@@ -129,8 +132,11 @@ def _skip(course: Course, plan: Plan, now: int, data: Mapping[str, Any]) -> Reac
         raise AssertionError(f"state {course.state} is not optional")
     flying = compensation.in_flight(course, plan)
     done = (*course.done, Done(course.state, course.visit, maybe=True)) if flying else course.done
-    go = o.Go(spec.skip, detail=f"{course.state} was skipped")
-    return _follow(course, plan, spec.row[spec.skip], spec.skip, go, now, done, data)
+    state = spec.row[spec.skip]
+    if state in TERMINAL:
+        go = o.Go(spec.skip, detail=f"{course.state} was skipped")
+        return _arrive(course, plan, Status(state), spec.skip, go, now, data)
+    return _enter(course, plan, state, done, now, data)
 
 
 def _wake(course: Course, plan: Plan, _signal: o.Wake, now: int, _chance: float) -> Reaction:
@@ -142,7 +148,7 @@ def _wake(course: Course, plan: Plan, _signal: o.Wake, now: int, _chance: float)
         if "timed_out" in plan.states[course.state].row:
             return _take(course, plan, "timed_out", o.Go("timed_out"), now)
         return _fail(course, plan, now, ErrorCode.TIMEOUT, f"no {course.awaited} came in time")
-    awake = course._replace(status=R, waiting_for=None, wake_at=None)
+    awake = course if course.status is R else course._replace(status=R, waiting_for=None, wake_at=None)
     if course.tried_at is None and plan.states[course.state].retry.max_elapsed_s is not None:
         awake = awake._replace(tried_at=now)
     return Reaction(awake)
@@ -247,10 +253,6 @@ def _pause(course: Course, _plan: Plan, signal: o.Pause, _now: int, _chance: flo
     return note(course, Status.PAUSED, signed("paused", signal.by), paused=True)
 
 
-def _resume(course: Course, _plan: Plan, signal: o.Resume, _now: int, _chance: float) -> Reaction:
-    return note(course, course.status, signed("resumed", signal.by))
-
-
 RULES: Final[Mapping[type[o.Signal], Callable[..., Reaction]]] = {
     o.Wake: _wake,
     o.Go: _go,
@@ -267,5 +269,4 @@ RULES: Final[Mapping[type[o.Signal], Callable[..., Reaction]]] = {
     o.Superseded: _superseded,
     o.NoPermit: _no_permit,
     o.Pause: _pause,
-    o.Resume: _resume,
 }

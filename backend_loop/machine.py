@@ -10,7 +10,7 @@ from typing import Final
 
 from backend_loop import compensation, forward
 from backend_loop import outcomes as o
-from backend_loop.course import NONE, Course, End, Plan, Reaction, StatePlan, Transition
+from backend_loop.course import NONE, Course, End, Plan, Reaction, StatePlan, Transition, note, signed
 from backend_loop.table import TABLE, K, R
 
 __all__ = [
@@ -56,36 +56,45 @@ def react(course: Course, plan: Plan, signal: o.Signal, now: int, chance: float 
     return reaction
 
 
-LIFTS: Final = (o.Resume, o.Cancel, o.Deadline, o.Superseded)
+LIFTS: Final = (o.Cancel, o.Deadline, o.Superseded)
 """What ends a pause that was asked for just before: a cancel is not to wait for somebody's resume."""
 
 
 def fold(course: Course, plan: Plan, signals: Sequence[o.Signal], now: int, chance: float = 0.0) -> Reaction:
-    """React to several signals in order, as one commit: their transitions together, the first end stands."""
+    """React to several signals in order, as one commit: their transitions together, the first end stands.
+
+    Here alone a `Resume` means something: it takes back a pause of the same commit. One of what lies in the place
+    *paused* already is a move of that place, and not the machine's.
+    """
     reaction: Reaction | None = None
     for signal in signals:
-        if type(signal) in _IN_CONTEXT and _is_stale(signal, course, reaction):
-            continue
-        after = react(reaction.course if reaction else course, plan, signal, now, chance)
-        if after.ignored is None:
-            if reaction is not None:
-                paused = after.paused or (
-                    reaction.paused and type(signal) not in LIFTS and not after.course.status.terminal
-                )
-                if reaction.transitions or paused:
-                    after = after._replace(transitions=(*reaction.transitions, *after.transitions), paused=paused)
-            reaction = after
+        if reaction is None:
+            after = react(course, plan, signal, now, chance)
+            if after.ignored is None:
+                reaction = after
+        elif (then := _then(course, plan, reaction, signal, now, chance)) is not None:
+            reaction = then
     return reaction or Reaction(course, ignored="no signal")
 
 
-_IN_CONTEXT: Final = frozenset({o.Resume, o.Complete})
-
-
-def _is_stale(signal: o.Signal, course: Course, reaction: Reaction | None) -> bool:
-    """A resume of what is not paused; or a completion of the mission that would now hit an undo begun meanwhile."""
+def _then(  # noqa: PLR0913, PLR0917  those of fold, and how far it has come
+    first: Course, plan: Plan, reaction: Reaction, signal: o.Signal, now: int, chance: float
+) -> Reaction | None:
+    """The reaction with one more signal; None: it changes nothing."""
+    course, paused = reaction.course, reaction.paused
     if isinstance(signal, o.Resume):
-        return reaction is None or not reaction.paused
-    return reaction is not None and reaction.course.undoing and not course.undoing
+        if not paused:
+            return None
+        after = note(course, course.status, signed("resumed", signal.by))
+    elif isinstance(signal, o.Complete) and course.undoing and not first.undoing:
+        return None  # it was said of the mission, and must not pass for an undo that has begun meanwhile
+    else:
+        after = react(course, plan, signal, now, chance)
+        if after.ignored is not None:
+            return None
+        paused = after.paused or (paused and not isinstance(signal, LIFTS) and not after.course.status.terminal)
+        after = after._replace(paused=paused) if paused else after
+    return after._replace(transitions=(*reaction.transitions, *after.transitions)) if reaction.transitions else after
 
 
 def replayed(course: Course, plan: Plan, *, from_start: bool) -> Course:

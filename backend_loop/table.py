@@ -1,6 +1,7 @@
 """Which status may follow which, under which signal: the truth that the rules of the machine are held to.
 
-PAUSED is not in it: it is a place, which comes on top of any status that is not an end, and leaves it as it is.
+PAUSED is not in it: it is a place, which comes on top of any status that is not an end, and leaves it as it is. Nor is
+`Resume`, which moves from that place and changes no status.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,6 @@ TABLE: Final[Mapping[Status, Mapping[type[o.Signal], frozenset[Status]]]] = {
         o.Skip: frozenset({R, S, F, C, K}),
         o.Complete: frozenset({S}),
         o.Pause: frozenset({P}),
-        o.Resume: frozenset({P}),
     },
     R: {
         o.Wake: frozenset({R}),
@@ -39,7 +39,6 @@ TABLE: Final[Mapping[Status, Mapping[type[o.Signal], frozenset[Status]]]] = {
         o.Superseded: frozenset({C, K}),
         o.NoPermit: frozenset({W, F, K}),
         o.Pause: frozenset({R}),
-        o.Resume: frozenset({R}),
     },
     W: {
         o.Wake: frozenset({R, S, F, C, K}),
@@ -49,7 +48,6 @@ TABLE: Final[Mapping[Status, Mapping[type[o.Signal], frozenset[Status]]]] = {
         o.Skip: frozenset({R, S, F, C, K}),
         o.Complete: frozenset({S}),
         o.Pause: frozenset({W}),
-        o.Resume: frozenset({W}),
     },
     K: {
         o.Wake: frozenset({K}),
@@ -63,7 +61,6 @@ TABLE: Final[Mapping[Status, Mapping[type[o.Signal], frozenset[Status]]]] = {
         o.Complete: frozenset({K, F, C}),
         o.NoPermit: frozenset({K, F}),
         o.Pause: frozenset({K}),
-        o.Resume: frozenset({K}),
     },
     S: {},
     F: {},
