@@ -101,12 +101,11 @@ function AT.waiting(id, m)
   elseif wake and tonumber(has('timers', id) or -1) ~= wake then put('timers', wake, id) end
 end
 function AT.waiters(id, m)
-  local holder = m.target and call('GET', P .. 'target:' .. m.target)
-  if not m.target or holder == id then
-    if m.target then leave(id, m) end
-    call('HSET', record(id), 'place', enter(id, m.lane, m.order, m.target), 'ready_at', now)
-    return did('lane:' .. m.lane, id, 'put back: it waits for nobody')
+  if not m.target then
+    call('HSET', record(id), 'place', enter(id, m.lane, m.order), 'ready_at', now)
+    return did('lane:' .. m.lane, id, 'put back: it waits for no target')
   end
+  local holder = call('GET', P .. 'target:' .. m.target)
   if not has('waiters:' .. m.target, id) then
     local priority = string.match(m.lane, '^[^:]*')
     put('waiters:' .. m.target, place_in_line(call('HGET', record(id), 'ready_at') or now, priority, m.order), id)

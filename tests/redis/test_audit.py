@@ -26,6 +26,7 @@ def _town(verbs: Verbs) -> None:
         New("ended"),
         New("dead"),
         New("wish", latest="a:lamp:power"),
+        New("over", latest="a:fan:power"),
         New("elsewhere", "u"),
     )
     taken = verbs.take(slots=50)
@@ -38,6 +39,7 @@ def _town(verbs: Verbs) -> None:
         taken["paused"].write("pause"),
         taken["held-up"].write("leave", waiting_for="event"),
         taken["ended"].write("end", rows=ROWS),
+        taken["over"].write("end"),
         taken["dead"].write("bury", waiting_for="NEXT"),
     )
     verbs.accept(New("ready"), New("early", target="a:shed"), New("other", lane="normal:default:b"))
@@ -136,13 +138,14 @@ STRANGE = {
     "retire of what runs": ("retire", "ready", _zadd("retire", "ready", FAR)),
     "waiters of what is ready": ("waiters:a:lamp", "ready", _zadd("waiters:a:lamp", "ready")),
     "waiters of another target": ("waiters:a:fan", "waiter", _zadd("waiters:a:fan", "waiter")),
-    "parked of what is ready": ("parked:u@1", "ready", _zadd("parked:u@1", "ready")),
+    "parked of what is ready": ("parked:t@1", "ready", _zadd("parked:t@1", "ready")),
     "parked of another type": ("parked:v@1", "elsewhere", _zadd("parked:v@1", "elsewhere")),
     "paused of what is ready": ("paused", "ready", _zadd("paused", "ready")),
     "dead letter of what runs": ("dead_letters", "ready", _zadd("dead_letters", "ready")),
     "dead letter of what did well": ("dead_letters", "ended", _zadd("dead_letters", "ended")),
     "intent of what is gone": ("intents:a:lamp:power", "gone", _zadd("intents:a:lamp:power", "gone", 9e15)),
     "intent of what wants nothing": ("intents:a:lamp:power", "ready", _zadd("intents:a:lamp:power", "ready", 9e15)),
+    "intent that never acted": ("intents:a:fan:power", "over", _zadd("intents:a:fan:power", "over", 1)),
     "held of what is ready": ("held:w1", "ready", _sadd("held:w1", "ready")),
     "held of another owner": ("held:w9", "leased", _sadd("held:w9", "leased")),
     "signals of what has read all": ("signals:w1", "wish", _sadd("signals:w1", "wish")),
@@ -163,6 +166,43 @@ def test_what_an_index_should_not_have_is_dropped(verbs: Verbs, what: str) -> No
     assert [(one.where, one.task_id, one.done) for one in found] == [(index, task_id, "dropped")]
     assert faults(read(verbs.redis)) == []
     undisturbed(verbs)
+
+
+def test_what_is_left_of_a_mission_that_is_gone_is_for_retire(verbs: Verbs) -> None:
+    """Which removes its log and its result too; the row alone says that there may be some."""
+    _town(verbs)
+    verbs.redis.delete(verbs.key("mission:over"))
+    assert [one for one in indexes(verbs) if one.where == "retire"] == []
+    verbs.set_score("retire", "over", 1)
+    verbs.retire()
+    assert verbs.redis.exists(verbs.key("log:over"), verbs.key("result:over")) == 0
+
+
+def test_signals_of_a_lost_owner_go_with_it(verbs: Verbs) -> None:
+    _town(verbs)
+    verbs.accept(*(New(f"m{n}") for n in range(60)))
+    verbs.take(slots=50)
+    verbs.take(slots=50)
+    verbs.event("leased", "e2")
+    verbs.set_score("owners", "w1", 1)
+    for _ in range(2):
+        verbs.claim("w2", 0, renew_ms=0)
+    assert (verbs.score("owners", "w1"), verbs.redis.exists(verbs.key("signals:w1"))) == (0, 1)
+    undisturbed(verbs)
+
+
+def test_a_waiter_that_was_lost_makes_its_holder_as_urgent(verbs: Verbs) -> None:
+    verbs.accept(
+        New("one", lane="bulk:default:a", target="a:lamp"), New("two", lane="urgent:default:a", target="a:lamp")
+    )
+    verbs.redis.zrem(verbs.key("waiters:a:lamp"), "two")
+    verbs.redis.hset(verbs.key("mission:one"), "lane", "bulk:default:a")
+    verbs.redis.hdel(verbs.key("mission:one"), "base")
+    verbs.redis.zrem(verbs.key("lane:urgent:default:a"), "one")
+    verbs.redis.zadd(verbs.key("lane:bulk:default:a"), {"one": 1})
+    records(verbs)
+    assert faults(read(verbs.redis)) == []
+    assert verbs.record("one")["lane"] == "urgent:default:a"
 
 
 def test_a_deadline_that_was_posted_is_not_put_back(verbs: Verbs) -> None:
@@ -195,9 +235,12 @@ def test_a_lost_hold_is_passed_on_where_only_waiters_are_left(verbs: Verbs) -> N
     assert faults(read(verbs.redis)) == []
 
 
-@pytest.mark.parametrize("holder", ["paused", "ended", "elsewhere", "ready"])
+@pytest.mark.parametrize("holder", ["paused", "ended", "elsewhere", "ready", "held up"])
 def test_who_may_not_hold_a_target_loses_it(verbs: Verbs, holder: str) -> None:
     _town(verbs)
+    if holder == "held up":  # its own target, and paused
+        verbs.accept(New(holder, target="a:fan"))
+        verbs.pause(holder)
     _set("a:fan", holder)(verbs)
     verbs.redis.zrem(verbs.key("timers"), "kept")
     found = indexes(verbs)
@@ -235,6 +278,14 @@ def test_of_two_at_work_on_one_target_neither_is_moved(verbs: Verbs) -> None:
     found = records(verbs, "one", "two")
     assert [(one.task_id, one.done) for one in found] == [("two", "nothing: another is at work on it")]
     assert (verbs.holder("a:lamp"), verbs.place("one"), verbs.place("two")) == ("one", "leased", "leased")
+
+
+def test_a_waiter_without_a_target_is_ready(verbs: Verbs) -> None:
+    verbs.accept(New("one"))
+    verbs.redis.hset(verbs.key("mission:one"), "place", "waiters")
+    verbs.redis.delete(verbs.key("lane:normal:default:a"))
+    records(verbs)
+    assert verbs.take().keys() == {"one"}
 
 
 def test_a_waiter_that_has_the_hold_is_ready(verbs: Verbs) -> None:
@@ -319,7 +370,7 @@ def test_a_count_that_moves_meanwhile_is_left_alone(verbs: Verbs, wrong: str) ->
     verbs.accept(New("one-more", "u"))
     verbs.claim()
     before = verbs.redis.hgetall(verbs.key("counts"))
-    assert call(verbs, "counted", wrong, "99", "t|SUCCEEDED|NEXT", "1").repairs == []
+    assert call(verbs, "counted", wrong, "99", "t|SUCCEEDED|NEXT", "2").repairs == []
     assert verbs.redis.hgetall(verbs.key("counts")) == before
 
 
