@@ -7,7 +7,7 @@
 -- Guarded by tests/redis/mutants.txt: test_permit.py
 local CONTROLLED = {'place', 'lane', 'order', 'target', 'type', 'version', 'status', 'state', 'rev', 'seq', 'unread',
   'owner', 'watchers', 'root', 'run', 'created_at', 'started_at', 'base', 'was', 'permits', 'latest', 'intent', 'acted',
-  'wake_at', 'waiting_for', 'deadline', 'paused_at'}
+  'wake_at', 'waiting_for', 'deadline', 'paused_at', 'parked_at'}
 local function read(id)
   local values, m = call('HMGET', record(id), unpack(CONTROLLED)), {}
   for i, name in ipairs(CONTROLLED) do m[name] = values[i] end
