@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from backend_loop.mission import Mission, state, steps, undo
 from backend_loop.outcomes import Fail, Go, Outcome
@@ -256,6 +256,29 @@ class Poison(Mission):
                 while tools.payload.mark is None or not tools.payload.mark.exists():  # noqa: ASYNC110  a file has no event
                     await asyncio.sleep(0.01)
         return Go("done", result={"pid": os.getpid()})
+
+
+class Unreadable(Mission):
+    """Kills whoever reads its payload."""
+
+    type = "test.unreadable"
+    table = steps("WORKING")
+
+    class Payload(BaseModel):
+        """Bad for you."""
+
+        dose: int
+
+        @field_validator("dose")
+        @classmethod
+        def _take(cls, dose: int) -> int:
+            if dose > 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return dose
+
+    @state("WORKING")
+    async def work(self, _tools: Any) -> Outcome:
+        return Go("done")
 
 
 class Late(Mission):

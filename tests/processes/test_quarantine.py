@@ -132,6 +132,45 @@ async def test_p8_a_drain_drains_the_child_too_and_convicts_nobody(stack: Stack,
     assert stack.workers[0].running.returncode == 0
 
 
+async def test_p8_a_child_that_dies_in_a_drain_is_not_convicted(stack: Stack, front: Front, tmp_path: Path) -> None:
+    one, child = await suspect(stack, front, tmp_path / "gate")
+    stack.workers[0].running.terminate()
+    await eventually(lambda: "drain" in stack.workers[0].tail(10**6))
+    os.kill(child, signal.SIGKILL)
+    await eventually(lambda: stack.workers[0].running.poll() is not None)
+    assert record(stack, one)["place"] == "lane"
+
+
+async def test_p8_suspects_are_bounded_and_who_waits_is_not_lost(stack: Stack, front: Front, tmp_path: Path) -> None:
+    worker, gate = stack.workers[0], tmp_path / "gate"
+    await worker.restart(DUALLOOP_PROCESSES="1")
+    both = [await front.send("test.poison", payload={"how": "gate", "mark": str(gate)}) for _ in range(2)]
+    for times in (1, 2):
+        for one in both:
+            await begun_in(stack, one, times)
+        worker.kill()
+        await worker.start()
+    begun = await eventually(lambda: [line for line in tally(stack) if line[0].startswith("begin-")][4:])
+    last = both[both.index(begun[0][1]) - 1]
+    assert record(stack, last)["owner"] != record(stack, begun[0][1])["owner"]  # it waits under the worker's own lease
+    gate.touch()
+    for one in both:
+        assert (await front.result(one))["status"] == "SUCCEEDED"
+    pids = [line[0] for line in tally(stack) if line[0].startswith("begin-")][4:]
+    assert len(set(pids)) == 2
+    assert worker.tail(10**6).count('"event":"suspect"') == 2
+
+
+async def test_b49_who_kills_by_being_read_is_read_by_its_own_process_only(stack: Stack, front: Front) -> None:
+    one = await front.send("test.unreadable", payload={"dose": 1})
+    await survive(stack)
+    await survive(stack)
+    document = await front.result(one)
+    assert (document["status"], document["error"]["code"]) == ("FAILED", "worker_lost")
+    assert "SIGKILL" in document["error"]["message"]
+    assert stack.workers[0].running.poll() is None
+
+
 async def test_p8_a_worker_that_is_killed_takes_its_child_along_and_three_of_those_convict(
     stack: Stack, front: Front, tmp_path: Path
 ) -> None:
