@@ -134,8 +134,9 @@ def test_it_falls_back_when_it_is_paused_or_parked(verbs: Verbs, how: str) -> No
 
 
 def test_a_new_holder_inherits_from_those_who_are_left(verbs: Verbs) -> None:
-    on_lamp(verbs, "normal 1", "bulk 2", "normal 3", "urgent 4")
+    on_lamp(verbs, "normal 1", "bulk 2", "bulk 3", "urgent 4")
     came_earlier(verbs, "bulk 2", 3 * AGED_MS)
+    came_earlier(verbs, "bulk 3", 2 * AGED_MS + 1000)
     verbs.cancel("normal 1")
 
     assert verbs.holder("a:lamp") == "bulk 2"

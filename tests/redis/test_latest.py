@@ -134,5 +134,10 @@ def test_a_replay_is_the_newest_again(verbs: Verbs) -> None:
 
     assert intents(verbs) == ["new", "dead"]
     assert acts(verbs, new) == "SUPERSEDED"
-    assert acts(verbs, verbs.take("w1")["dead"], rev=1) == "OK"
+    again = verbs.take("w1")["dead"]
+    assert acts(verbs, again, rev=1) == "OK"
     assert faults(read(verbs.redis)) == []
+    verbs.commit("w1", again.write("bury", rev=2, waiting_for="START"))
+    verbs.replay("dead")
+    verbs.commit("w1", verbs.take("w1")["dead"].write("end"))
+    assert intents(verbs) == [], "in its last run it did not act"

@@ -92,6 +92,19 @@ def test_a_wake_time_that_passed_meanwhile_is_not_waited_for(verbs: Verbs) -> No
     assert verbs.place("m") == "lane"
 
 
+def test_a_wake_time_of_an_earlier_wait_is_none_of_its_own(verbs: Verbs) -> None:
+    """It was ready when it was paused, so it is ready when it is resumed."""
+    m = begun(verbs)
+    verbs.commit("w1", m.write("leave", wake_at=FAR, waiting_for="timer"))
+    verbs.event("m", "e1")
+    m = verbs.take("w1")["m"]
+    verbs.commit("w1", m.write("yield"))
+    verbs.pause("m")
+    verbs.resume("m")
+
+    assert verbs.place("m") == "lane"
+
+
 def test_who_waits_for_an_event_alone_goes_on_waiting(verbs: Verbs) -> None:
     m = begun(verbs)
     verbs.commit("w1", m.write("leave", waiting_for="event"))
@@ -107,8 +120,10 @@ def test_what_came_meanwhile_is_read_first(verbs: Verbs) -> None:
     verbs.commit("w1", m.write("leave", wake_at=FAR, waiting_for="timer"))
     verbs.pause("m")
     assert verbs.event("m", "e1") == ("OK", "PAUSED")
+    verbs.redis.hset(verbs.key("mission:m"), "ready_at", 1)
     verbs.resume("m")
 
+    assert int(verbs.record("m")["ready_at"]) > 1
     assert verbs.take("w1")["m"].unread == ("e1",)
     assert faults(read(verbs.redis)) == []
 
@@ -134,14 +149,17 @@ def test_a_resume_before_the_pause_was_read_is_an_entry_too(verbs: Verbs) -> Non
     assert verbs.unread("m") == [entry("pause", by=None), entry("resume", by=None)]
 
 
-@pytest.mark.parametrize("where", ["lane", "leased"])
+@pytest.mark.parametrize("where", ["lane", "leased", "waiting"])
 def test_what_is_undone_stays_so_through_a_pause(verbs: Verbs, where: str) -> None:
     m = begun(verbs)
     if where == "lane":
         verbs.commit("w1", m.write("yield", status="COMPENSATING"))
         verbs.pause("m")
     else:
-        verbs.commit("w1", m.write("pause", status="COMPENSATING"))
+        wake_at = FAR if where == "waiting" else None
+        verbs.commit(
+            "w1", m.write("pause", status="COMPENSATING", wake_at=wake_at, waiting_for="retry" if wake_at else "")
+        )
     assert verbs.record("m")["status"] == "PAUSED"
     assert faults(read(verbs.redis)) == []
 
@@ -200,9 +218,10 @@ def test_what_was_told_of_its_deadline_before_comes_back_at_the_limit(verbs: Ver
     assert faults(read(verbs.redis)) == []
 
 
-def test_a_resumed_mission_has_its_own_deadline_again(verbs: Verbs) -> None:
+@pytest.mark.parametrize("wake_at", [None, FAR])
+def test_a_resumed_mission_has_its_own_deadline_again(verbs: Verbs, wake_at: int | None) -> None:
     m = begun(verbs)
-    verbs.commit("w1", m.write("pause"))
+    verbs.commit("w1", m.write("pause", wake_at=wake_at))
     verbs.redis.hset(verbs.key("mission:m"), "deadline", 1)
     verbs.set_score("deadlines", "m", 1)
     verbs.sweep()

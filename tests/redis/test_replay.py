@@ -48,7 +48,7 @@ def test_a_new_run_begins_where_it_failed(verbs: Verbs) -> None:
 
 
 def test_from_the_start_it_begins_in_the_first_state(verbs: Verbs) -> None:
-    """The document stays: its worker reads from it which visits have been, so that a key never stands for two effects."""
+    """The document stays: its worker reads from it which visits have been: no key stands for two effects."""
     dead(verbs)
     verbs.replay("m", "start", state="FIRST")
 
