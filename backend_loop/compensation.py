@@ -191,10 +191,6 @@ def _no_permit(course: Course, plan: Plan, signal: o.NoPermit, _now: int, _chanc
     return _wait(course, plan, WaitingFor.PERMIT, signal.until_ms, {"event": "no_permit", "why": signal.why})
 
 
-def _happened(course: Course, _plan: Plan, signal: o.Happened, _now: int, _chance: float) -> Reaction:
-    return Reaction(course._replace(remembered={**course.remembered, signal.event: signal.data}))
-
-
 def _pause(course: Course, _plan: Plan, signal: o.Pause, _now: int, _chance: float) -> Reaction:
     return note(course, Status.PAUSED, signed("paused", signal.by), paused=True)
 
@@ -209,7 +205,6 @@ RULES: Final[Mapping[type[o.Signal], Callable[..., Reaction]]] = {
     o.Retry: _retry,
     o.Sleep: _sleep,
     o.NoPermit: _no_permit,
-    o.Happened: _happened,
     o.Pause: _pause,
 }
-"""While COMPENSATING. A cancel, a deadline or a newer command change nothing any more: it is on its way to an end."""
+"""While COMPENSATING. A cancel, a deadline, a newer command or an event change nothing: it is on its way to an end."""

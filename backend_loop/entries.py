@@ -14,6 +14,8 @@ log = get(__name__)
 INTERRUPTS: Final = (Cancel, Deadline, Skip, Complete)
 """What cuts a running handler short; other entries are reacted to at its next commit."""
 
+INTERRUPTS_AN_UNDO: Final = (Complete,)
+"""What cuts a running undo short: nothing that it does not react to anyway."""
 
 _SIGNALS: Final[Mapping[str, Callable[[Mapping[str, Any]], Signal]]] = {
     "cancel": lambda entry: Cancel(Reason(entry.get("reason", Reason.REQUESTED)), entry.get("by"), entry.get("note")),

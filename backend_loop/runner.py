@@ -47,6 +47,9 @@ class Runner:
         full: whether others wait for a slot here: then a bulk mission offers its own at each commit (P9).
     """
 
+    _context: BaseModel | None
+    """None: it could not be read."""
+
     def __init__(
         self,
         claimed: Claimed,
@@ -72,7 +75,7 @@ class Runner:
         self._entered: tuple[str, int] | None = None  # the acting state that no newer intent kept us from (P11)
         self.draining = self.committing = False
         self._course: Course
-        self._context: BaseModel | None = None  # None: could not be read
+        self._context = None
         self._read: decoding.Decoded
         self._written = claimed.document
 
@@ -165,7 +168,8 @@ class Runner:
 
     async def _is_interrupted(self) -> bool:
         unread = await self._store.inbox(self.claimed.task_id)
-        if any(isinstance(entries.read(entry), entries.INTERRUPTS) for entry in unread):
+        kinds = entries.INTERRUPTS_AN_UNDO if self._course.undoing else entries.INTERRUPTS
+        if any(isinstance(entries.read(entry), kinds) for entry in unread):
             self._entries = unread
             return True
         return False
@@ -194,14 +198,11 @@ class Runner:
                     return
                 write = self._prepare(reaction, len(unread))
             except (PydanticSerializationError, ValueError, TypeError, OverflowError) as error:
-                # what a handler left cannot be kept; the context is again what the last commit wrote
-                before, after = [Fail(f"the outcome of {self._course.state} cannot be written as JSON: {error}")], []
-                self._context = self._kept_context()
+                before, after = [self._unkept(f"cannot be written as JSON: {error}", ErrorCode.PERMANENT)], []
                 continue
             if write.commit.size > self._outside.max_output:
-                detail = f"the outcome of {self._course.state} has {write.commit.size} bytes"
-                before, after = [Fail(f"{detail}, of {self._outside.max_output} allowed", ErrorCode.TOO_LARGE)], []
-                self._context = self._kept_context()
+                detail = f"has {write.commit.size} bytes, of {self._outside.max_output} allowed"
+                before, after = [self._unkept(detail, ErrorCode.TOO_LARGE)], []
                 continue
             self.committing = True
             answer = await self._store.commit(write.commit)
@@ -218,9 +219,11 @@ class Runner:
                 self._written_by(write if answer.word == "written" else write._replace(move="yield"))
                 return
 
-    def _kept_context(self) -> BaseModel:
-        """The context of the last commit: what a handler has changed since is gone."""
-        return decoding.context_of(self._written, self.claimed, self._definition)
+    def _unkept(self, why: str, code: ErrorCode) -> Fail:
+        """What a handler left cannot be kept: its context is that of the last commit, but what it did it has done."""
+        self._context = decoding.context_of(self._written, self.claimed, self._definition)
+        self._course = self._course._replace(begun=True)
+        return Fail(f"the outcome of {self._course.state} {why}", code)
 
     def _prepare(self, reaction: Reaction, consumed: int) -> _Write:
         course, definition = reaction.course, self._definition

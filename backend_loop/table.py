@@ -57,7 +57,6 @@ TABLE: Final[Mapping[Status, Mapping[type[o.Signal], frozenset[Status]]]] = {
         o.Sleep: frozenset({K, F}),
         o.WaitFor: frozenset({F}),
         o.Stop: frozenset({F}),
-        o.Happened: frozenset({K}),
         o.Complete: frozenset({K, F, C}),
         o.NoPermit: frozenset({K, F}),
         o.Pause: frozenset({K}),
