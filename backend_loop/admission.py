@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-from backend_loop.breakers import Breakers, Call, Refusal, Word
+from backend_loop.breakers import Breakers, Call, Refusal, Word, answered
 from backend_loop.course import Course
 from backend_loop.dependency import Dependency
 from backend_loop.mission import MissionType
@@ -21,7 +21,6 @@ from backend_loop.redis_clock import RedisClock
 from backend_loop.states import StateSpec, UndoSpec
 from backend_loop.store import Claimed, LostError
 from shared import keys
-from shared.errors import RedisAwayError
 from shared.redis import Link
 from shared.settings import Settings
 from shared.status import ErrorCode
@@ -113,12 +112,7 @@ class Admission:
 
     async def _permits(self, claimed: Claimed, scopes: Sequence[str | int]) -> NoPermit | None:
         head = (claimed.owner, claimed.task_id, claimed.fence)
-        while True:
-            try:
-                answer = await self._link.run("permit", self._prefix, *head, *scopes)
-                break
-            except RedisAwayError:
-                await self._link.up()  # asked again, it is the same permit
+        answer = await answered(self._link, lambda: self._link.run("permit", self._prefix, *head, *scopes))
         if answer == b"OK":
             return None
         if answer == b"FENCED":

@@ -6,12 +6,14 @@ their budget than by being left alone.
 """
 
 import asyncio
+import random
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from backend_loop.dependency import Breaker, Dependency
 from shared import keys
-from shared.errors import RedisAwayError
+from shared.errors import RedisAwayError, RedisUnknownError
 from shared.flights import Flights
 from shared.ids import shard_of
 from shared.logs import get
@@ -29,6 +31,11 @@ FULL_OF_PROBES: Final = 64
 """Where a dependency has no limit of its own, a ramp ends at so many times its probes, and then there is none."""
 
 ASKS_FOR_A_SECOND_FLIGHT: Final = 16
+
+REFUSED_S: Final = (0.05, 1.0)
+"""First and longest pause before Redis is asked again that refused."""
+
+T = TypeVar("T")
 
 
 class Call(NamedTuple):
@@ -82,13 +89,7 @@ class Breakers:
     async def ask(self, dependency: Dependency, call: Call) -> Refusal | None:
         """Whether the call may be made now, however long Redis is away; if so, `report` what came of it."""
         name = dependency.name
-        while True:
-            try:
-                now_ms, answer = await self._send("ask", dependency, call, "", 0)
-                break
-            except RedisAwayError:
-                await asyncio.sleep(0)
-                await self._link.up()  # to ask twice is as good as once
+        now_ms, answer = await answered(self._link, lambda: self._send("ask", dependency, call, "", 0))
         if answer == b"OK":
             return None
         if answer[0] == b"ERROR":
@@ -110,6 +111,19 @@ class Breakers:
         flights = self._flights[shard_of(name, len(self._flights))]
         again = "1" if call.again else ""
         return flights.add((), (verb, name, call.caller, call.lasts_ms, again, word, after_ms, _policy(dependency)))
+
+
+async def answered(link: Link, ask: Callable[[], Awaitable[T]]) -> T:
+    """The answer to what may be asked twice, however long Redis is away or refuses."""
+    pause_s = REFUSED_S[0]
+    while True:
+        try:
+            return await ask()
+        except RedisAwayError as error:
+            if not isinstance(error, RedisUnknownError):
+                await asyncio.sleep(random.uniform(0, pause_s))  # noqa: S311  jitter, not a secret
+                pause_s = min(2 * pause_s, REFUSED_S[1])
+            await link.up()
 
 
 @lru_cache(maxsize=1024)

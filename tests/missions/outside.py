@@ -18,6 +18,7 @@ VARIABLE: Final = "DUALLOOP_TEST_OUTSIDE"
 
 BANK: Final = Dependency("bank", concurrency=2, breaker=None)
 FRAGILE: Final = Dependency("fragile", breaker=Breaker(failures=3, open_s=1.0, probes=2, ramp_s=2.0), retry_ratio=1.0)
+FRAIL: Final = Dependency("frail", breaker=Breaker(failures=1, open_s=0.3, probes=1, ramp_s=0.5))
 CROWD: Final = Dependency("crowd", breaker=None, retry_ratio=0.2)
 
 OFTEN: Final = RetryPolicy(tries=20, base_s=0.05, cap_s=0.1)
@@ -98,6 +99,17 @@ class Fragile(Mission):
     @state("CALLING", uses=(FRAGILE,), retry=OFTEN, timeout_s=20)
     async def call(self, tools: Tools) -> Outcome:
         return await call(tools, "fragile")
+
+
+class Frail(Mission):
+    """With a breaker that one failure opens, and a time that a call may take."""
+
+    type = "test.frail"
+    table = steps("CALLING")
+
+    @state("CALLING", uses=(FRAIL,), retry=OFTEN, timeout_s=2)
+    async def call(self, tools: Tools) -> Outcome:
+        return await call(tools, "frail")
 
 
 class Crowd(Mission):

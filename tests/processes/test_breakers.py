@@ -10,7 +10,7 @@ import pytest
 
 from tests.missions.outside import FRAGILE
 from tests.outside import Outside, Visit, outside
-from tests.processes.calling import breaker, calling, succeed, under_way
+from tests.processes.calling import LEASE_S, breaker, calling, succeed, under_way
 from tests.processes.commands import Front
 from tests.stories.stack import Stack
 from tests.waiting import eventually
@@ -80,6 +80,29 @@ async def test_b48_left_alone_then_probed_by_so_many_over_all_workers_then_rampe
     assert max(visit.beside for visit in late) > max(visit.beside for visit in early), "more and more"
     assert {visit.caller for visit in service.visits} == {str(one.running.pid) for one in stack.workers}
     assert max(visit.attempt for visit in service.visits) <= 3, "waiting used up no try"
+
+
+async def test_the_probe_of_a_worker_that_was_killed_comes_back_by_time(
+    redis_url: str, tmp_path: Path, service: Outside
+) -> None:
+    async with calling(redis_url, tmp_path, service, 2, DUALLOOP_CUT_GRACE_S="0.1") as stack:
+        front = Front(stack.foregrounds[0])
+        async with front.client:
+            service.reply = lambda visit: refuse(visit) if visit is service.visits[0] else accept(visit)
+            ids = [await front.send("test.frail")]
+            await eventually(lambda: breaker(stack, "frail").get("phase") == "open")
+            service.hold()
+            ids += [await front.send("test.frail") for _ in range(8)]
+            await eventually(lambda: len(service.visits) == 2, what="one probe is under way")
+            probe = service.visits[1]
+            by_pid = {str(worker.running.pid): worker for worker in stack.workers}
+            by_pid[probe.caller].kill()
+            service.let_go()
+            await succeed(front, ids)
+    lasts_s = 2 + LEASE_S
+    after = service.visits[2]
+    assert after.began - probe.began >= lasts_s - 0.5, "nobody knows how the first one went, until its time is over"
+    assert after.caller != probe.caller
 
 
 async def test_a_retry_after_closes_the_dependency_for_all_workers_until_then(

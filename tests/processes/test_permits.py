@@ -61,6 +61,19 @@ async def test_whoever_waits_for_a_permit_says_so_once_and_uses_no_try(
     assert any(b"no permit of dep:bank is free" in line for one in ids for line in events(stack, one))
 
 
+async def test_whoever_waits_for_a_permit_takes_no_slot(redis_url: str, tmp_path: Path, service: Outside) -> None:
+    async with calling(redis_url, tmp_path, service, 1, DUALLOOP_SLOTS="3", DUALLOOP_URGENT_SLOTS="0") as stack:
+        front = Front(stack.foregrounds[0])
+        async with front.client:
+            service.hold()
+            ids = [await front.send("test.bank") for _ in range(6)]
+            await eventually(lambda: service.now == 2)
+            ids.append(await front.send("test.free"))
+            await eventually(lambda: service.now == 3)
+            service.let_go()
+            await succeed(front, ids)
+
+
 async def test_b12_kill_9_frees_the_permits_of_a_worker_at_its_takeover(
     stack: Stack, front: Front, service: Outside
 ) -> None:

@@ -1,5 +1,6 @@
 """Admission: what is asked before a handler begins, what it costs, and what is said of it afterwards (P12)."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from shared.ids import shard_of
 from shared.redis import Link
 from shared.settings import Settings
 from shared.status import ErrorCode, Reason, Status
+from tests.conftest import StartRedis
 from tests.redis.scripts_client import New, Verbs
 from tests.waiting import eventually
 
@@ -196,6 +198,24 @@ async def test_a_lost_answer_is_asked_for_again(desk: Desk) -> None:
 
     assert await desk.enter(one) is None
     assert desk.verbs.record("m")["permits"] == "dep:bank type:banking"
+
+
+async def test_a_redis_that_refuses_is_asked_again_after_a_pause(start_redis: StartRedis) -> None:
+    """A replica that nobody may write to, until it is a master again."""
+    server = start_redis()
+    link = await Link(server.url).open(wait_s=5)
+    with server.client() as client:
+        desk = Desk(link, client)
+        one = desk.claimed("m")
+        client.execute_command("REPLICAOF", "127.0.0.1", "1")
+        desk.asked()
+        asking = asyncio.ensure_future(desk.enter(one))
+        await asyncio.wait([asking], timeout=0.5)
+        assert not asking.done()
+        assert client.info("stats")["total_error_replies"] < 20
+        client.execute_command("REPLICAOF", "NO", "ONE")
+        assert await asking is None
+    await link.close()
 
 
 async def test_a_long_queue_asks_less_often_and_each_at_another_time(desk: Desk) -> None:

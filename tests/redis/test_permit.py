@@ -219,6 +219,17 @@ def test_b43_who_has_waited_long_goes_first_whatever_its_priority(verbs: Verbs) 
     assert queue(verbs, "type:t") == ["bulk", "urgent"]
 
 
+def test_another_priority_counts_from_the_next_question_on(verbs: Verbs) -> None:
+    a, b, c = leased(verbs, "a", "b", "c", lane="bulk:default:a")
+    ask(verbs, a, ONE)
+    for one in (b, c):
+        ask(verbs, one, ONE)
+    verbs.prioritize("c", "urgent")
+    ask(verbs, c, ONE)
+
+    assert queue(verbs, "type:t") == ["c", "b"]
+
+
 def test_who_was_woken_in_vain_keeps_its_turn(verbs: Verbs) -> None:
     a, b, c = leased(verbs, "a", "b", "c")
     ask(verbs, a, ONE)
