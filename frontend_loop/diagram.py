@@ -54,7 +54,7 @@ class Node:
 
     Args:
         marks: what is special about it.
-        notes: its limits, as words: ``4 tries``, ``10 s``, ``in a thread``.
+        notes: its limits and needs, as words: ``4 tries``, ``10 s``, ``in a thread``, ``uses bank``.
     """
 
     name: str
@@ -163,6 +163,7 @@ def _node(row: Row, name: str) -> Node:
         *([f"{timeout_s:g} s"] if isinstance(timeout_s, int | float) else []),
         *([f"{tries} tries" if tries != 1 else "1 try"] if isinstance(tries, int) else []),
         *([f"in a {clean(str(spec['runs']))}"] if spec.get("runs", "loop") != "loop" else []),
+        *(f"uses {clean(str(one))}" for one in spec.get("uses") or ()),
     ]
     return Node(clean(name), marks=tuple(marks), notes=tuple(notes))
 

@@ -108,13 +108,13 @@ async def _announced(client: "Client") -> list[dict[str, Any]]:
 def _installed() -> list[dict[str, Any]]:
     from backend_loop import registry  # noqa: PLC0415  other commands start without missions
     from backend_loop.mission import DefinitionError  # noqa: PLC0415
+    from backend_loop.mission_type import rows_of  # noqa: PLC0415
 
     try:
         types = registry.load(Settings().missions)
     except DefinitionError as error:
         raise Refusal(str(error)) from error
-    rows = [definition.row() for definition in types.values()]
-    return [row.model_dump(mode="json") for row in rows]
+    return [row.model_dump(mode="json") for row in rows_of(types.values())]
 
 
 def _show(row: Mapping[str, Any]) -> None:

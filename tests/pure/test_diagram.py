@@ -45,7 +45,7 @@ ORDER = machine(
     undos=["CHARGING"],
 )
 ORDER.states["CHARGING"]["acting"] = True
-ORDER.states["NOTIFYING"]["runs"] = "thread"
+ORDER.states["NOTIFYING"] |= {"runs": "thread", "uses": ["mail"]}
 LINEAR = machine("A done B", "B done C", "C done SUCCEEDED")
 HUB = machine(*(f"IDLE to_{name} {name}" for name in "ABCDE"), *(f"{name} back IDLE" for name in "ABCDE"))
 BIG = machine(
@@ -66,7 +66,7 @@ def test_a_row_is_read_as_it_is_meant() -> None:
     nodes = {node.name: node for node in drawn.nodes}
     assert nodes["CHARGING"].marks == (Mark.ACTS, Mark.UNDO)
     assert nodes["NOTIFYING"].marks == (Mark.OPTIONAL,)
-    assert nodes["NOTIFYING"].notes == ("30 s", "5 tries", "in a thread")
+    assert nodes["NOTIFYING"].notes == ("30 s", "5 tries", "in a thread", "uses mail")
     labels = {label.text: label for edge in drawn.edges for label in edge.labels}
     assert (labels["PAID"].way, labels["timed_out"].way, labels["ok"].way) == (Way.OUTSIDE, Way.TIME, Way.EVENT)
     assert [name for name, label in labels.items() if label.skips] == ["sent"]
@@ -97,7 +97,7 @@ def test_mermaid_as_it_is_written_down() -> None:
         '    state "CHARGING<br/>acts, undo, 30 s, 5 tries" as CHARGING',
         '    state "AWAITING<br/>30 s, 5 tries" as AWAITING',
         '    state "PACKING<br/>30 s, 5 tries" as PACKING',
-        '    state "NOTIFYING<br/>optional, 30 s, 5 tries, in a thread" as NOTIFYING',
+        '    state "NOTIFYING<br/>optional, 30 s, 5 tries, in a thread, uses mail" as NOTIFYING',
         "    [*] --> RECEIVED",
         "    RECEIVED --> CHARGING: ok",
         "    CHARGING --> AWAITING: charged",
@@ -129,27 +129,27 @@ def test_words_of_mermaid_are_no_states_to_it() -> None:
 
 def test_the_text_as_it_is_printed() -> None:
     assert text(diagram(ORDER)).splitlines() == [
-        "● RECEIVED  30 s · 5 tries ◀─────────────────────────────┐",
-        "│  ok                                                    │",
-        "▼                                                        │",
-        "◆ CHARGING  acts · undo · 30 s · 5 tries ◀────────────┐  │",
-        "├─ declined ──────────────────────────────────────────┼──┼──┐",
-        "│  charged                                            │  │  │",
-        "▼                                                     │  │  │",
-        "● AWAITING  30 s · 5 tries                            │  │  │",
-        "├─ timed_out (time is up) ────────────────────────────┘  │  │",
-        "│  PAID (from outside)                                   │  │",
-        "▼                                                        │  │",
-        "● PACKING  30 s · 5 tries ◀───────────────────────────┐  │  │",
-        "├─ again ─────────────────────────────────────────────┘  │  │",
-        "├─ missing ──────────────────────────────────────────────┘  │",
-        "│  packed                                                   │",
-        "▼                                                           │",
-        "● NOTIFYING  optional · 30 s · 5 tries · in a thread        │",
-        "│  sent (or skipped)                                        │",
-        "▼                                                           │",
-        "■ SUCCEEDED                                                 │",
-        "■ FAILED ◀──────────────────────────────────────────────────┘",
+        "● RECEIVED  30 s · 5 tries ◀─────────────────────────────────────────┐",
+        "│  ok                                                                │",
+        "▼                                                                    │",
+        "◆ CHARGING  acts · undo · 30 s · 5 tries ◀────────────────────────┐  │",
+        "├─ declined ──────────────────────────────────────────────────────┼──┼──┐",
+        "│  charged                                                        │  │  │",
+        "▼                                                                 │  │  │",
+        "● AWAITING  30 s · 5 tries                                        │  │  │",
+        "├─ timed_out (time is up) ────────────────────────────────────────┘  │  │",
+        "│  PAID (from outside)                                               │  │",
+        "▼                                                                    │  │",
+        "● PACKING  30 s · 5 tries ◀───────────────────────────────────────┐  │  │",
+        "├─ again ─────────────────────────────────────────────────────────┘  │  │",
+        "├─ missing ──────────────────────────────────────────────────────────┘  │",
+        "│  packed                                                               │",
+        "▼                                                                       │",
+        "● NOTIFYING  optional · 30 s · 5 tries · in a thread · uses mail        │",
+        "│  sent (or skipped)                                                    │",
+        "▼                                                                       │",
+        "■ SUCCEEDED                                                             │",
+        "■ FAILED ◀──────────────────────────────────────────────────────────────┘",
     ]
 
 

@@ -90,13 +90,15 @@ async def test_a_type_is_drawn_in_the_terminal(stack: Stack, tmp_path: Path) -> 
     assert nowhere.err == "no/folder/patient.svg cannot be written: No such file or directory.\n"
 
 
-async def test_types_of_workers_and_of_modules_are_the_same_file(stack: Stack, tmp_path: Path) -> None:
-    line = terminal(stack, tmp_path, DUALLOOP_MISSIONS=MISSIONS)
-    live = await line.run("types", "export", "live.json")
-    assert (live.code, live.err) == (0, "")
-    assert "device.control@1" in live.out
-    assert "DUALLOOP_CATALOGUE=live.json" in live.out
-    stack.end()
+async def test_types_of_workers_and_of_modules_are_the_same_file(redis_url: str, tmp_path: Path) -> None:
+    missions = f"{MISSIONS},tests.missions.versions.third"
+    async with running(redis_url, tmp_path, DUALLOOP_MISSIONS=missions) as stack:
+        line = terminal(stack, tmp_path, DUALLOOP_MISSIONS=missions)
+        live = await line.run("types", "export", "live.json")
+        assert (live.code, live.err) == (0, "")
+        assert "device.control@1" in live.out
+        assert "test.order@2, test.order@3" in live.out
+        assert "DUALLOOP_CATALOGUE=live.json" in live.out
     installed = await line.run("types", "export", "installed.json", "--installed")
     assert (installed.code, installed.err) == (0, "")
     assert (tmp_path / "live.json").read_bytes() == (tmp_path / "installed.json").read_bytes()
