@@ -1,5 +1,6 @@
 """How a mission type is written: one class in one file; what is wrong with it is said at import."""
 
+import inspect
 from collections.abc import Mapping
 from typing import ClassVar, TypeVar
 
@@ -136,13 +137,13 @@ def _define(cls: type[Mission]) -> MissionType:
 
 
 def _marked(where: str, cls: type[Mission], mark: str, kind: type[Spec]) -> list[Spec]:
-    """The marks of a class and its bases, those of the bases first, so that a class may replace them."""
+    """The marks of a class and its bases, those of the bases first: a class may replace them, by method or by state."""
     found: list[Spec] = []
     for base in reversed(cls.__mro__):
         own: dict[str, str] = {}
         for name, value in vars(base).items():
             spec = getattr(value, mark, None)
-            if isinstance(spec, kind):
+            if isinstance(spec, kind) and inspect.getattr_static(cls, name) is value:
                 if (other := own.setdefault(spec.name, name)) != name:
                     raise DefinitionError(f"{where}: {spec.name} has two handlers, {other} and {name}: leave one")
                 found.append(spec)

@@ -191,6 +191,20 @@ def test_only_what_is_sure_is_a_fault(attributes: Mapping[str, Any]) -> None:
     assert define(**attributes).definition.kind == "test.made@1"
 
 
+def test_a_class_replaces_what_its_base_has_by_method_and_by_state() -> None:
+    base = define(undo_it=undoing())
+
+    def under(**attributes: Any) -> Any:
+        return type("Sub", (base,), attributes)
+
+    by_state = under(uno=one(timeout_s=7)).definition
+    assert by_state.states["ONE"].timeout_s == 7
+    assert set(by_state.undos) == {"ONE"}
+    assert under(undo_it=None).definition.undos == {}
+    with pytest.raises(DefinitionError, match="state ONE has no handler"):
+        under(one=lambda _self, _tools: Go("done"))
+
+
 def test_what_the_machine_and_the_catalogue_take_from_it() -> None:
     made = define(
         table={"ONE": {"done": "TWO", "skipped": "TWO"}, "TWO": {"done": "SUCCEEDED"}},
