@@ -12,6 +12,7 @@ program (Graphviz), and what is drawn here has tens of boxes, not thousands.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from math import inf
 from typing import Final, NamedTuple
 
 SWEEPS: Final = 60
@@ -124,6 +125,8 @@ def layout(boxes: Mapping[str, Size], lines: Sequence[Line], bottom: Iterable[st
     sweeps = max(2, min(SWEEPS, LOOKED_AT // sum(map(len, layers))))
     _order(layers, sweeps)
     _place(layers, sweeps, gaps)
+    for chain in chains:
+        _straighten(chain[1:-1], layers, gaps)
     height = _heights(layers, gaps)
     left = min(item.x - item.size.left for layer in layers for item in layer)
     width = max(item.x + item.size.right for layer in layers for item in layer) - left
@@ -237,6 +240,30 @@ def _place(layers: Sequence[Sequence[_Item]], sweeps: int, gaps: Gaps) -> None:
             places = spread([x for x, _ in wishes], [weight for _, weight in wishes], _room(layer, gaps))
             for item, x in zip(layer, places, strict=True):
                 item.x = x
+
+
+def _straighten(bends: Sequence[_Item], layers: Sequence[Sequence[_Item]], gaps: Gaps) -> None:
+    """Put as many bends of a line as stand free below one another."""
+    run: list[_Item] = []
+    low, high = -inf, inf
+    for bend in (*bends, None):
+        left, right = _free(bend, layers[bend.layer], gaps) if bend is not None else (inf, -inf)
+        if max(low, left) > min(high, right):
+            x = min(max(sum(one.x for one in run) / len(run), low), high)
+            for one in run:
+                one.x = x
+            run, low, high = [], -inf, inf
+        if bend is not None:
+            run, low, high = [*run, bend], max(low, left), min(high, right)
+
+
+def _free(item: _Item, layer: Sequence[_Item], gaps: Gaps) -> tuple[float, float]:
+    """How far an item may go to either side before it comes too near to another one."""
+    before = layer[item.at - 1] if item.at else None
+    after = layer[item.at + 1] if item.at + 1 < len(layer) else None
+    left = -inf if before is None else before.x + before.size.right + gaps.across + item.size.left
+    right = inf if after is None else after.x - after.size.left - gaps.across - item.size.right
+    return min(left, item.x), max(right, item.x)  # where it stands is free, whatever rounding says
 
 
 def _room(layer: Sequence[_Item], gaps: Gaps) -> list[float]:
