@@ -122,6 +122,8 @@ local function ready(id)
 end
 local function take(priority, pool, most)
   local ring, share, left = P .. 'ring:' .. priority .. ':' .. pool, 0, 0
+  -- turns go on from the last one given, which may lie ahead of the clock where claims come fast
+  turn = math.max(turn, tonumber(call('ZRANGE', ring, -1, -1, 'WITHSCORES')[2] or 0))
   while #taken < most and looked < LOOKED_AT do
     local tenant = call('ZRANGE', ring, 0, 0)[1]
     if not tenant then return end
@@ -173,9 +175,10 @@ end
 for _, kind in ipairs(call('SMEMBERS', P .. 'parked_types')) do
   if knows(kind) then call('HSET', P .. 'parked_known', kind, now) end
 end
--- Every lane has a share (P9): an eighth is kept from urgent, a quarter of the rest from normal, and what is kept and not
--- used goes back; where somebody has waited too long, half is kept. Where slots come free one at a time, the odd one falls to one side as the multiples of an irrational
--- number fall within 0 and 1: evenly over any run of fences, without any state.
+-- Every lane has a share (P9): an eighth is kept from urgent, half of the rest from what is parked, a quarter of the rest
+-- from normal, and what is kept and not used goes back; where somebody has waited too long, half is kept. Where slots come
+-- free one at a time, the odd one falls to one side as the multiples of an irrational number fall within 0 and 1: evenly
+-- over any run of fences, without any state.
 local slots, urgent_slots = math.min(BATCH, tonumber(ARGV[6])), math.min(BATCH, tonumber(ARGV[7]))
 local fences = tonumber(call('GET', P .. 'fence') or 0)
 local function odd(irrational) return fences * irrational % 1 end
@@ -190,15 +193,20 @@ if urgent_slots > 0 then
   for _, pool in ipairs(pools) do
     take('urgent', pool, slots - math.floor(slots / part(8, 'normal', pool, 'urgent') + odd(0.7320508075688772)))
   end
-  for _, kind in ipairs(call('SMEMBERS', P .. 'parked_types')) do
-    if knows(kind) then unpark(kind, slots) end
+  local kinds = call('SMEMBERS', P .. 'parked_types')
+  local function unpark_known(most)
+    for _, kind in ipairs(kinds) do
+      if knows(kind) then unpark(kind, most) end
+    end
   end
+  unpark_known(slots - math.floor((slots - #taken) / 2 + odd(0.3027756377319946)))
   for _, pool in ipairs(pools) do
     take('normal', pool,
       slots - math.floor((slots - #taken) / part(4, 'bulk', pool, 'normal') + odd(0.6180339887498949)))
     take('bulk', pool, slots)
     take('normal', pool, slots)
   end
+  unpark_known(slots)
   for _, pool in ipairs(pools) do take('urgent', pool, urgent_slots) end
 end
 if #held > 0 then call('SADD', P .. 'held:' .. owner, unpack(held)) end

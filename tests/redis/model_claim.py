@@ -25,12 +25,14 @@ class Claiming:
             return []
         old = "urgent" in model.ring and (model.aged("normal") or model.aged("bulk"))
         self._take("urgent", self.slots - self._share(self.slots, 2 if old else 8, math.sqrt(3) - 1))
-        self._unpark()
+        left = self.slots - len(self.taken)
+        self._unpark(self.slots - self._share(left, 2, math.sqrt(13) - 3))
         old = "normal" in model.ring and model.aged("bulk")
         left = self.slots - len(self.taken)
         self._take("normal", self.slots - self._share(left, 2 if old else 4, (math.sqrt(5) - 1) / 2))
         self._take("bulk", self.slots)
         self._take("normal", self.slots)
+        self._unpark(self.slots)
         self._take("urgent", self.urgent_slots)
         return self.taken
 
@@ -53,13 +55,13 @@ class Claiming:
                     model.free(m)
                     model.lower(m)
 
-    def _unpark(self) -> None:
+    def _unpark(self, most: int) -> None:
         for kind in self.kinds:
             if kind not in self.knows or kind not in self.model.parked_types:
                 continue
             parked = [m for m in self.model.missions.values() if (m.place, m.type) == ("parked", kind)]
             for m in sorted(parked, key=lambda m: (m.parked_at or 0, m.task_id)):
-                if len(self.taken) >= self.slots:
+                if len(self.taken) >= most:
                     break
                 if m.target and self.model.holder(m) not in (None, m.task_id):
                     self.model.enter(m)

@@ -38,6 +38,15 @@ def test_an_empty_document_leaves_the_old_one(verbs: Verbs) -> None:
     assert verbs.record("m")["document"] == "kept"
 
 
+def test_a_new_version_of_the_document_is_recorded(verbs: Verbs) -> None:
+    m = begun(verbs)
+    verbs.commit("w1", m.write(version="3"))
+    assert verbs.record("m")["version"] == "3"
+    verbs.commit("w1", m.write("yield", rev=1))
+
+    assert verbs.take("w1", knows=("t@3",))["m"].version == 3
+
+
 def test_a_commit_that_goes_on_stays_leased(verbs: Verbs) -> None:
     m = begun(verbs)
     verbs.commit("w1", m.write("stay"))
