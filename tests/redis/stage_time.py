@@ -71,6 +71,7 @@ class Time(Base):
             score = self.verbs.score(waiters, m.task_id)
             assert score is not None
             self.verbs.set_score(waiters, m.task_id, score - 45_000 * 4096)
+            self.field(m, "ready_at", int(self.verbs.record(m.task_id)["ready_at"]) - 45_000)
 
     def _was_lost_twice_alone(self, m: Mission | None) -> None:
         if m is not None and m.owner.startswith("solo-") and m.place == "leased":
