@@ -5,7 +5,7 @@
 -- Invariant a scope is never held by more than its limit. A permit belongs to (mission, fence): only the lease holder gets
 --           one, `drop_permits` ends it with the lease or the commit. Whoever gets none stands in the queue of one scope,
 --           by its priority and by when it first asked; a freed permit wakes the best there.
--- Guarded by tests/redis/mutants.txt: test_permit.py
+-- Guarded by tests/redis/mutants.txt: test_permit.py test_permit_leaks.py
 local id, fence = ARGV[2], ARGV[3]
 local LOOKED_AT = 20
 
