@@ -102,8 +102,18 @@ def replayed(course: Course, plan: Plan, *, from_start: bool) -> Course:
 
     From the failed state (the course's present one, as the record says) it goes on with what it has. From the start
     everything is done anew, and only so it can be where something was undone: a state that was undone counts as
-    visited, so that its effect gets a key of its own; all others meet their old keys.
+    visited, so that its effect gets a key of its own; all others meet their old keys. One that was given up amid its
+    undos, with its worker lost or its record not readable, goes on undoing.
     """
+    if course.ending is not None and not from_start:
+        return Course(
+            course.done[-1].state,
+            K,
+            visits=course.visits,
+            done=course.done,
+            undone=course.undone,
+            ending=course.ending,
+        )
     if not from_start and not course.undone:
         state = course.state if course.state in plan.states else course.failed_in or plan.initial
         done = tuple(one for one in course.done if not (one.maybe and one.state == state))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from backend_loop import document
-from backend_loop.course import Course
+from backend_loop.course import Course, Plan
 from backend_loop.machine import replayed
 from backend_loop.mission import MissionType
 
@@ -20,7 +20,7 @@ def restore(definition: MissionType, text: bytes, state: str, version: int, run:
     """Read a record.
 
     A run that the document does not know is a replay: from the start if the record names the first state and the
-    mission did not fail there, else from the state that the record names.
+    mission was not given up there, or if something was undone; else from the state that the record names.
 
     Args:
         definition: of its type.
@@ -40,9 +40,18 @@ def restore(definition: MissionType, text: bytes, state: str, version: int, run:
     course = definition.versions.course(kept.course, kept.version)
     context = definition.versions.context(kept.context, kept.version)
     if kept.run != run:
-        from_start = bool(course.undone) or (course.state == plan.initial and course.failed_in != plan.initial)
+        from_start = _from_start(course, plan)
         course = replayed(course, plan, from_start=from_start)
         context = {} if from_start else context
     if course.state not in plan.states:
         raise ValueError(f"{definition.kind} has no state {course.state}: name it in the states of an Upcast")
+    for one in course.done:
+        if one.state not in definition.undos:
+            raise ValueError(f"{definition.kind} has no undo of {one.state}: keep it for what was begun with it")
     return Restored(course, context)
+
+
+def _from_start(course: Course, plan: Plan) -> bool:
+    if course.undoing:
+        return course.state == plan.initial != course.done[-1].state
+    return bool(course.undone) or course.state == plan.initial != course.failed_in

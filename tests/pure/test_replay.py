@@ -74,3 +74,17 @@ def test_a_record_that_still_names_its_end_goes_on_where_it_failed() -> None:
 def test_a_wait_is_not_taken_over() -> None:
     waiting = after(Wake(), WaitFor("KNOCK"))._replace(state="RESERVE")
     assert replayed(waiting, ORDER, from_start=False).awaited is None
+
+
+def test_what_was_given_up_amid_its_undos_goes_on_undoing() -> None:
+    undoing = after(Wake(), Go("reserved"), Go("charged"), Go("told"), Fail("no lorry"), UNDONE, Retry("busy"))
+    course = replayed(undoing, ORDER, from_start=False)
+    assert (course.undoing, course.runs, course.state, course.visit, course.attempt) == (True, True, "RESERVE", 1, 1)
+    over = after(UNDONE, course=course)
+    assert (over.status, over.failed_in, [one.state for one in over.undone]) == (
+        "FAILED",
+        "SHIP",
+        ["CHARGE", "RESERVE"],
+    )
+    anew = replayed(undoing, ORDER, from_start=True)
+    assert visits_from(anew, "reserved", "charged") == [("RESERVE", 1), ("CHARGE", 2), ("NOTIFY", 1)]

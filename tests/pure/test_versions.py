@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from backend_loop import document, registry
 from backend_loop.course import Course, Done
-from backend_loop.mission import DefinitionError, Example, Mission, Upcast, state
+from backend_loop.mission import DefinitionError, Example, Mission, Upcast, state, undo
 from backend_loop.mission_type import rows_of
 from backend_loop.outcomes import Go, Outcome
 from backend_loop.restoring import restore
@@ -73,6 +73,16 @@ async def greet(_self: Any, _tools: Any) -> Outcome:
     return Go("done")
 
 
+@undo("GREET")
+async def ungreet(_self: Any, _tools: Any) -> None:
+    """Nothing to say."""
+
+
+@undo("LEAVE")
+async def come_back(_self: Any, _tools: Any) -> None:
+    """Nothing to say."""
+
+
 @state("LEAVE")
 async def leave(_self: Any, _tools: Any) -> Outcome:
     return Go("done")
@@ -86,6 +96,8 @@ def define(**attributes: Any) -> type[Mission]:
         "upcasters": {1: ONE_TO_TWO, 2: TWO_TO_THREE},
         "greet": greet,
         "leave": leave,
+        "ungreet": ungreet,
+        "come_back": come_back,
         "Payload": Payload,
         "Context": Context,
     }
@@ -190,7 +202,7 @@ def test_what_an_older_worker_stored_goes_on_under_its_new_names() -> None:
 def test_a_way_back_goes_on_under_its_new_names() -> None:
     ending = {"status": "FAILED", "state": "BYE", "data": {"code": "permanent"}}
     course = Course("HELLO", Status.COMPENSATING, done=(Done("HELLO", 1),), undone=(Done("BYE", 1),), ending=ending)
-    back, _ = restore(GREETER, _stored(course, version=2), "GREETING", 2, 1)
+    back, _ = restore(GREETER, _stored(course, version=1), "HELLO", 1, 1)
     assert back.undoing
     assert (back.state, back.undone, back.ending) == ("GREET", (Done("LEAVE", 1),), {**ending, "state": "LEAVE"})
 
@@ -208,6 +220,24 @@ def test_a_state_that_no_upcaster_names_is_an_error_with_a_sentence() -> None:
     text = _stored(Course("SINGING", Status.RUNNING), version=3)
     with pytest.raises(ValueError, match="has no state SINGING: name it in the states of an Upcast"):
         restore(GREETER, text, "SINGING", 3, 1)
+
+
+def test_an_undo_that_is_not_there_any_more_is_an_error_with_a_sentence() -> None:
+    text = _stored(Course("LEAVE", Status.RUNNING, done=(Done("GREET", 1),)), version=3)
+    with pytest.raises(ValueError, match="has no undo of GREET: keep it for what was begun with it"):
+        restore(define(ungreet=None).definition, text, "LEAVE", 3, 1)
+
+
+def test_a_replay_of_what_was_given_up_amid_its_undos_goes_on_with_them() -> None:
+    ending = {"status": "FAILED", "state": "LEAVE", "data": {"code": "permanent"}}
+    both = (Done("GREET", 1), Done("LEAVE", 1))
+    lost = Course("LEAVE", Status.COMPENSATING, done=both, ending=ending)
+    course, context = restore(GREETER, _stored(lost, version=3), "LEAVE", 3, 2)
+    assert (course.undoing, course.state, context) == (True, "LEAVE", {"letters": 2})
+    course, context = restore(GREETER, _stored(lost, version=3), "GREET", 3, 2)
+    assert (course, context) == (Course("GREET", visits={}), {})  # the record names the first state: from the start
+    first = lost._replace(done=both[:1], undone=both[1:])
+    assert restore(GREETER, _stored(first, version=3), "GREET", 3, 2).course.undoing
 
 
 def test_a_document_of_an_older_run_is_a_replay() -> None:
