@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from backend_loop.mission import MissionType, StateSpec, UndoSpec
 from backend_loop.redis_clock import boottime
@@ -31,18 +31,22 @@ class BlockWatch(threading.Thread):
     """Looks at the loop's thread from outside, when the loop has not ticked for too long; says so again and again.
 
     Args:
-        ticked: when the loop last ticked, boot time in seconds.
         types: whose handlers are known.
         limit_s: how long a loop may stand still unremarked.
     """
 
-    def __init__(self, ticked: Callable[[], float], types: Iterable[MissionType], limit_s: float) -> None:
-        """Made in the thread of the event loop, which is the one that is watched."""
+    def __init__(self, types: Iterable[MissionType], limit_s: float) -> None:
+        """Nothing is watched yet."""
         super().__init__(name="block-watch", daemon=True)
-        self._ticked, self._limit_s = ticked, limit_s
-        self._handlers = _handlers(types)
-        self._watched = threading.get_ident()
+        self._limit_s, self._handlers = limit_s, _handlers(types)
+        self._ticked = boottime
+        self._watched = 0
         self._ending, self._looking, self._said_s = threading.Event(), threading.Lock(), 0.0
+
+    def begin(self, ticked: Callable[[], float]) -> None:
+        """Watch the event loop of the calling thread; `ticked` says when it last ticked, boot time in seconds."""
+        self._ticked, self._watched = ticked, threading.get_ident()
+        self.start()
 
     def stop(self) -> None:
         """Stop; returns when the thread has ended, which is at once."""
@@ -54,19 +58,30 @@ class BlockWatch(threading.Thread):
         pause, began = self._limit_s / LOOKS, boottime()
         while not self._ending.wait(pause):
             overslept, began = boottime() - began > self._limit_s, boottime()
-            self._look(overslept=overslept)
+            with self._looking:
+                self._look(overslept=overslept)
 
     def overslept(self) -> None:
         """Look now: the calling thread could not run for long. Whoever comes first sees best who was to blame."""
-        self._look(overslept=True)
+        with self._looking:
+            self._look(overslept=True)
+
+    def ran(self, handler: Callable[..., Any]) -> None:
+        """A handler has answered, in the loop: if that has not ticked for so long, and no thread could look, name it."""
+        blocked_s = boottime() - self._ticked()
+        if blocked_s >= self._limit_s:
+            with self._looking:
+                code = _code(handler)
+                if code in self._handlers and blocked_s >= self._said_s + self._limit_s:
+                    self._said_s = blocked_s
+                    self._blame(self._handlers[code], blocked_s, code, code.co_firstlineno)
 
     def _look(self, *, overslept: bool) -> None:
-        with self._looking:
-            blocked_s = boottime() - self._ticked()
-            if blocked_s < self._limit_s:
-                self._said_s = 0.0
-            elif blocked_s >= self._said_s + self._limit_s and self._say(blocked_s, overslept=overslept):
-                self._said_s = blocked_s
+        blocked_s = boottime() - self._ticked()
+        if blocked_s < self._limit_s:
+            self._said_s = 0.0
+        elif blocked_s >= self._said_s + self._limit_s and self._say(blocked_s, overslept=overslept):
+            self._said_s = blocked_s
 
     def _say(self, blocked_s: float, *, overslept: bool) -> bool:
         """One line; whether there was anything to say of it.
@@ -77,17 +92,27 @@ class BlockWatch(threading.Thread):
         innermost = sys._current_frames().get(self._watched)  # noqa: SLF001  the only way to another thread's stack
         if innermost is None:
             return False
-        code = innermost.f_code
-        line = f"{code.co_filename}:{innermost.f_lineno} {code.co_qualname}"
-        where = {"blocked_s": round(blocked_s, 1), "line": line}
+        code, line = innermost.f_code, innermost.f_lineno
         for frame in _outwards(innermost):
             if (blamed := self._handlers.get(frame.f_code)) is not None:
-                log.warning("handler blocks the event loop", **blamed._asdict(), **where, advice=ADVICE)
+                self._blame(blamed, blocked_s, code, line)
                 return True
-        if overslept:
-            return False
-        log.warning("event loop blocked", **where)
-        return True
+        if not overslept:
+            log.warning("event loop blocked", blocked_s=round(blocked_s, 1), line=_line(code, line))
+        return not overslept
+
+    def _blame(self, blamed: Blamed, blocked_s: float, code: CodeType, line: int) -> None:
+        where = {"blocked_s": round(blocked_s, 1), "line": _line(code, line)}
+        log.warning("handler blocks the event loop", **blamed._asdict(), **where, advice=ADVICE)
+
+
+def _line(code: CodeType, number: int) -> str:
+    return f"{code.co_filename}:{number} {code.co_qualname}"
+
+
+def _code(handler: Callable[..., Any]) -> CodeType:
+    code: CodeType = inspect.unwrap(handler).__code__
+    return code
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
@@ -101,8 +126,5 @@ def _handlers(types: Iterable[MissionType]) -> Mapping[CodeType, Blamed]:
     for definition in types:
         specs: list[StateSpec | UndoSpec] = [*definition.states.values(), *definition.undos.values()]
         for spec in specs:
-            handler = inspect.unwrap(spec.handler)
-            code = getattr(handler, "__code__", None)
-            if isinstance(code, CodeType):
-                found[code] = Blamed(definition.type, spec.name, handler.__qualname__)
+            found[_code(spec.handler)] = Blamed(definition.type, spec.name, spec.handler.__qualname__)
     return found

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from backend_loop.admission import Admission
+from backend_loop.blocking import BlockWatch
 from backend_loop.devices.protocol import Device
 from backend_loop.executors import Executors
 from backend_loop.lease import Lease
@@ -43,6 +44,7 @@ class ShardLoop:
         slots: shared by all shards.
         clock, admission, executors, device: what handlers may use.
         suspects: those of this worker that run alone.
+        watch: over its event loop.
         settings: of the process.
         freed: called when a mission has ended here, so that whoever waits for a slot looks again.
     """
@@ -58,6 +60,7 @@ class ShardLoop:
         executors: Executors,
         device: Device | None,
         suspects: Suspects,
+        watch: BlockWatch,
         settings: Settings,
         freed: Callable[[], None],
     ) -> None:
@@ -71,6 +74,7 @@ class ShardLoop:
             wakes=self._wakes,
             max_output=settings.max_output,
             device=device,
+            ran=watch.ran,
         )
         self._kinds = "," + ",".join(sorted(types)) + ","
         self._freed, self._idle_s = freed, settings.poll_s

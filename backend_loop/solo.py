@@ -104,6 +104,7 @@ class Solo:
         limit = facts.settings.max_transitions
         self._definition = replace(definition, plan=replace(definition.plan, max_transitions=limit))
         self._lease = Lease(facts.shard, facts.settings.lease_s, self._lost, claimed.owner)
+        self._watch = BlockWatch([self._definition], facts.settings.lease_s / 2)
         self._cut = asyncio.Event()
         self._runner: Runner
         self._running: asyncio.Task[None]
@@ -126,6 +127,7 @@ class Solo:
             wakes=lambda _seconds: None,
             max_output=settings.max_output,
             device=HttpDevice(settings.home_url, client) if settings.home_url else None,
+            ran=self._watch.ran,
         )
         self._runner = Runner(self._claimed, self._definition, store, outside)
         try:
@@ -139,7 +141,7 @@ class Solo:
         """With all that may interrupt a mission: signals of its inbox, of the system, and the loss of its lease."""
         url, settings, loop = self._facts.redis_url, self._settings, asyncio.get_running_loop()
         renewal = Renewal(url, [self._lease], settings.lease_s, loop)
-        watch = BlockWatch(renewal.ticked, [self._definition], settings.lease_s / 2)
+        watch = self._watch
         renewal.overslept = watch.overslept
         self._running = loop.create_task(self._runner.run())
         self._lease.signalled = self._signalled
@@ -152,7 +154,7 @@ class Solo:
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self._drain)
         renewal.begin()
-        watch.start()
+        watch.begin(renewal.ticked)
         try:
             return await self._end(store)
         finally:

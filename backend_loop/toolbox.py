@@ -28,6 +28,10 @@ class DeadlinePassedError(Exception):
     """The mission's deadline came before the act: nothing was sent."""
 
 
+def _nothing(_handler: Callable[..., Any]) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
     """What the worker has to offer.
@@ -40,6 +44,7 @@ class Outside:
         wakes: told in how many seconds a mission that now waits is due, so that nobody sleeps through it.
         max_output: bytes that a commit's document, result and events may have together.
         device: the way to devices, if there is one.
+        ran: told of each handler that has run in the event loop.
     """
 
     clock: RedisClock
@@ -49,6 +54,7 @@ class Outside:
     wakes: Callable[[float], None]
     max_output: int = 1024 * 1024
     device: Device | None = None
+    ran: Callable[[Callable[..., Any]], None] = _nothing
 
 
 class Toolbox(Generic[P, C]):

@@ -99,6 +99,7 @@ class LoopWorker(Worker):
         self._stopping: asyncio.Event = asyncio.Event()
         self._drained: asyncio.Task[None] | None = None
         self._watchdog: Watchdog | None = None
+        self._block_watch = BlockWatch(self.types.values(), settings.lease_s / 2)
 
     @property
     def running(self) -> int:
@@ -117,9 +118,8 @@ class LoopWorker(Worker):
         hints = self._hints = await self._listen()
         renewal = Renewal(self.redis_url, [shard.lease for shard in self.shards], settings.lease_s, self.loop)
         renewal.begin()
-        watch = BlockWatch(renewal.ticked, self.types.values(), settings.lease_s / 2)
-        renewal.overslept = watch.overslept
-        watch.start()
+        renewal.overslept = self._block_watch.overslept
+        self._block_watch.begin(renewal.ticked)
         if self.serves_arq:
             self._pool = self.ctx["redis"] = await create_pool(RedisSettings.from_dsn(self.redis_url))
         if self.on_startup:
@@ -136,7 +136,7 @@ class LoopWorker(Worker):
         except* _StoppedError:
             pass
         finally:
-            watch.stop()
+            self._block_watch.stop()
             await self._leave(link, renewal, hints)
             if watchdog.fault is None:
                 watchdog.end()  # else not before the process is gone
@@ -203,6 +203,7 @@ class LoopWorker(Worker):
                 executors=self._executors,
                 device=self.device,
                 suspects=suspects,
+                watch=self._block_watch,
                 settings=self.settings,
                 freed=self._freed,
             )

@@ -52,11 +52,11 @@ def lines(caplog: pytest.LogCaptureFixture) -> Lines:
 
 
 @contextmanager
-def watched(ticked: Callable[[], float]) -> Iterator[None]:
-    watch = BlockWatch(ticked, [Indirect.definition], LIMIT_S)
-    watch.start()
+def watched(ticked: Callable[[], float]) -> Iterator[BlockWatch]:
+    watch = BlockWatch([Indirect.definition], LIMIT_S)
+    watch.begin(ticked)
     try:
-        yield
+        yield watch
     finally:
         watch.stop()
 
@@ -78,10 +78,23 @@ async def test_b18_the_handler_is_named_again_and_again_and_with_the_line(lines:
 
 
 async def test_b18_native_code_that_holds_the_interpreter_is_seen_once_it_lets_go(lines: Lines) -> None:
+    """By a thread if one comes in before the handler has answered, else by the loop, right then."""
     began = boottime()
-    with watched(lambda: began):
+    with watched(lambda: began) as watch:
         await Indirect().work(lambda: hold(3 * LIMIT_S))
+        watch.ran(Indirect.work)
     assert [line["handler"] for line in lines()] == ["Indirect.work"]
+
+
+async def test_b18_no_thread_has_to_come_in_between(lines: Lines) -> None:
+    watch = BlockWatch([Indirect.definition], LIMIT_S)
+    watch.ran(Indirect.work)  # it watches nothing yet
+    watch._ticked = lambda: boottime() - 2 * LIMIT_S
+    watch.ran(Indirect.work)
+    watch.ran(Indirect.work)
+    (line,) = lines()
+    assert (line["type"], line["state"], line["handler"]) == ("test.indirect", "WORKING", "Indirect.work")
+    assert line["line"].endswith(" Indirect.work")
 
 
 async def test_where_no_handler_is_found_the_line_is_named(lines: Lines) -> None:
