@@ -67,7 +67,7 @@ class BlockWatch(threading.Thread):
             self._look(overslept=True)
 
     def ran(self, handler: Callable[..., Any]) -> None:
-        """A handler has answered, in the loop: if that has not ticked for so long, and no thread could look, name it."""
+        """A handler has answered, in the loop: if that has not ticked for so long and no thread could look, name it."""
         blocked_s = boottime() - self._ticked()
         if blocked_s >= self._limit_s:
             with self._looking:
