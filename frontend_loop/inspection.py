@@ -132,7 +132,8 @@ def _line(shard: int, record: Record) -> str:
 
 def _newer(shard: int, record: Record) -> tuple[str, str, str]:
     """Where newer commands on its aspect are counted (P11)."""
-    return keys.intents(shard, record.get("latest", "")), f"({number(record, 'intent')}", "+inf"
+    own = record.get("intent", "")
+    return keys.intents(shard, record.get("latest", "")), f"({own if own.isascii() and own.isdecimal() else 0}", "+inf"
 
 
 def _told(task_id: str, record: Record, around: Around, course: Mapping[str, Any]) -> dict[str, Any]:
