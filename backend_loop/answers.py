@@ -44,10 +44,14 @@ def said_by(handler: Callable[..., Any]) -> Said | None:
 def awaited_in(handler: Callable[..., Any]) -> frozenset[str] | None:
     """Events that anything in the handler's file waits for; None: a word is made at run time, or there is no source."""
     code = getattr(handler, "__code__", None)
-    tree = None if code is None else _tree(code.co_filename)
+    return None if code is None else _awaited(code.co_filename)
+
+
+@lru_cache(maxsize=256)
+def _awaited(filename: str) -> frozenset[str] | None:
+    tree, words = _tree(filename), set()
     if tree is None:
         return None
-    words = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == WaitFor.__name__:
             if (word := _word(node)) is None:
@@ -56,7 +60,7 @@ def awaited_in(handler: Callable[..., Any]) -> frozenset[str] | None:
     return frozenset(words)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4)  # types come file by file, and a tree is large
 def _tree(filename: str) -> ast.Module | None:
     text = "".join(linecache.getlines(filename))
     try:
