@@ -167,6 +167,11 @@ def undone(document: bytes | None) -> list[str]:
     return [str(one[0]) for one in done if isinstance(one, list) and one] if isinstance(done, list) else []
 
 
+def undoing(document: bytes | None) -> bool:
+    """Whether it was given up amid its undos: from the failed state it goes on undoing."""
+    return (_object(document) or {}).get("ending") is not None
+
+
 def _object(raw: bytes | None) -> dict[str, Any] | None:
     try:
         value = from_json(raw or b"null")

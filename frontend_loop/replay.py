@@ -9,7 +9,7 @@ from pydantic_core import from_json, to_json
 
 from frontend_loop.bodies import Replayed, ReplayedAll
 from frontend_loop.control import OPERATOR, By
-from frontend_loop.dead_letters import DeadLetters, undone
+from frontend_loop.dead_letters import DeadLetters, undoing, undone
 from frontend_loop.kinds import Found, Kinds
 from frontend_loop.operating import by
 from frontend_loop.reading import invalid, read_payload
@@ -42,6 +42,7 @@ class _Dead:
     found: Found
     envelope: bytes
     undone: list[str]
+    """What bars it from going on in the failed state."""
 
     @property
     def correlation_id(self) -> str:
@@ -129,7 +130,7 @@ class Replays:
         )
         if found.record["place"] != "ended":
             _allowed("RUNNING", mission.text, "replayed")
-        return _Dead(mission, found, envelope or b"", undone(document))
+        return _Dead(mission, found, envelope or b"", [] if undoing(document) else undone(document))
 
     async def _run(self, dead: _Dead, wanted: Replayed, order: tuple[str, str, int, str, bytes]) -> int:
         mission, asks = dead.mission, {"by": OPERATOR, **by(wanted).told()}

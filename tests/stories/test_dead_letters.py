@@ -123,6 +123,23 @@ async def test_what_was_undone_begins_anew(hand: Hand) -> None:
     assert runs(hand, paid).count("PAYING") == 2
 
 
+async def test_what_was_given_up_amid_its_undos_goes_on_with_them(hand: Hand) -> None:
+    bank = hand.stack.folder / "bank"
+    address = {"depot": "closed", "bank": str(bank)}
+    paid = await hand.submit("test.paid", address)
+    await hand.in_state(paid, "PAYING", "waiting")
+    with redis.Redis.from_url(hand.stack.redis_url) as server:
+        server.hset(keys.mission(0, paid), "envelope", "noise")
+    await hand.post(f"/v1/commands/{paid}/cancel")  # changes nothing, but lets a worker look at it now
+    assert (await hand.ended(paid))["error"]["code"] == "undecodable"
+    bank.touch()
+    said = await hand.post(f"{DEAD}/{paid}/replay", {"payload": address})
+    assert said["from"] == "failed_state"
+    result = await hand.ended(paid)
+    assert (result["error"]["code"], result["result"]) == ("permanent", {"undone": ["PAYING"]})
+    assert runs(hand, paid).count("PAYING") == 1
+
+
 async def test_b50_bytes_that_cannot_be_read_are_kept_and_replaced(hand: Hand) -> None:
     await hand.stack.workers[0].stop()
     parcel = await hand.submit("test.parcel", {"depot": "closed"}, priority="bulk")
