@@ -4,7 +4,7 @@
 -- Answers   {missions handled, ms until the next look or -1}
 -- Invariant decided by the watchers in the record, which lapse if their foreground dies; ends only what never committed
 --           and is not leased, else posts the entry `cancel` (P23).
--- Guarded by tests/redis/mutants.txt: test_abandon.py
+-- Guarded by tests/redis/mutants.txt: test_abandon.py test_table.py
 local AGAIN = 60000 -- a mission that broke is tried again, not at once
 local grace, handled = tonumber(ARGV[1]), 0
 local function item(id)

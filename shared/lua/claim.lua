@@ -7,7 +7,8 @@
 --           deadline deaths run key_run target started_at root lane intent {unread entries}}*}
 -- Invariant what is answered is leased by this owner under a raised fence (P2); nothing that is not due, not ready or
 --           alive is moved (P6, P7, P9, P13). At most 50 missions, and never more than the free slots.
--- Guarded by tests/redis/mutants.txt: test_claim.py test_takeover.py test_parking.py test_lanes.py test_permit.py
+-- Guarded by tests/redis/mutants.txt: test_claim.py test_takeover.py test_parking.py test_lanes.py test_fairness.py
+--           test_permit.py test_dead_letters.py test_inherit.py test_replay.py
 local owner, renew, poll = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5])
 local BATCH, LOOKED_AT = 50, 200
 

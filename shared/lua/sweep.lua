@@ -5,7 +5,7 @@
 -- Answers   {missions handled, ms until the next deadline or -1}
 -- Invariant ends only what never committed and is not leased, or what no live worker has known for the limit; else posts
 --           the entry `deadline` and moves it towards a lane. A pause outlasts the deadline, by the pause limit at most.
--- Guarded by tests/redis/mutants.txt: test_sweep.py test_control.py test_parking.py
+-- Guarded by tests/redis/mutants.txt: test_sweep.py test_control.py test_pause.py test_dead_letters.py
 local AGAIN = 60000 -- a mission that broke is tried again, not at once
 local retention, dead_retention = tonumber(ARGV[1]), tonumber(ARGV[2])
 local due = call('ZRANGE', P .. 'deadlines', '-inf', now, 'BYSCORE', 'LIMIT', 0, 50)

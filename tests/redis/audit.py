@@ -222,6 +222,8 @@ def _inbox(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:
         and not any(one.startswith("deadline:") for one in ids)
     ):
         yield "no deadline, and none was posted"
+    if record["place"] == "ended" and task_id in shard.get("deadlines"):
+        yield "a deadline after the end"
 
 
 def _story(shard: Shard, task_id: str, record: dict[str, str]) -> Iterator[str]:

@@ -190,4 +190,4 @@ def test_an_entry_that_disagrees_with_the_record_is_dropped(verbs: Verbs) -> Non
     limit(verbs)
 
     assert verbs.place("n") == "lane"
-    assert not verbs.redis.exists(verbs.key("parked:new@2"))
+    assert not verbs.redis.exists(verbs.key("parked:new@2"), verbs.key("parked_types"))

@@ -35,6 +35,7 @@ def test_what_nobody_works_on_is_paused_at_once(verbs: Verbs) -> None:
     assert verbs.log("m")[-1]["data"] == {"event": "paused", "by": "op"}
     assert (verbs.log("m")[-1]["status"], verbs.record("m")["status"]) == ("PAUSED", "PAUSED")
     assert verbs.holder("a:lamp") == "next"
+    assert faults(read(verbs.redis)) == []
     assert verbs.take("w1").keys() == {"next"}
     assert faults(read(verbs.redis)) == []
 

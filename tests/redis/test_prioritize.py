@@ -51,6 +51,7 @@ def test_what_waits_or_is_paused_wakes_into_the_new_lane(verbs: Verbs) -> None:
     assert verbs.prioritize("m", "bulk") == ("OK", "WAITING", "waiting")
     verbs.pause("m")
     assert verbs.prioritize("m", "urgent") == ("OK", "PAUSED", "paused")
+    assert faults(read(verbs.redis)) == []
     verbs.event("m", "e1")
     verbs.resume("m")
 
@@ -86,6 +87,7 @@ def test_the_holder_inherits_from_a_waiter_that_rises(verbs: Verbs) -> None:
 
 def test_a_raised_holder_keeps_what_it_inherited(verbs: Verbs) -> None:
     verbs.accept(New("holder", target="a:lamp"), New("m", target="a:lamp", lane="urgent:default:a"))
+    verbs.cancel("m")
     verbs.prioritize("holder", "bulk")
 
     assert (verbs.record("holder")["lane"], verbs.record("holder")["base"]) == ("urgent:default:a", "bulk")
