@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from frontend_loop.record import Record, ms, number, target
 from frontend_loop.why import Standing
@@ -10,6 +10,10 @@ from shared.clock import parse_rfc3339
 from shared.status import Status
 
 Log = Sequence[Mapping[str, Any]]
+
+TIMES: Final = ("ready_at", "wake_at", "parked_at", "paused_at", "deadline")
+COUNTS: Final = ("deaths", "solo_deaths", "unread")
+"""Fields of a record that the sentence takes as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +77,6 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         kind=f"{record['type']}@{record['version']}",
         task_id=task_id,
         entered_at=_entered(record, history),
-        ready_at=ms(record, "ready_at"),
-        wake_at=ms(record, "wake_at"),
-        parked_at=ms(record, "parked_at"),
-        paused_at=ms(record, "paused_at"),
-        deadline=ms(record, "deadline"),
         finished_at=parse_rfc3339(finished) if finished else None,
         kept_until=around.kept_until if around.dead_since is not None else None,
         pause_limit=rules.pause_limit,
@@ -89,9 +88,6 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         attempt=course.get("attempt", 1),
         tries=rules.tries,
         run=number(record, "run", 1),
-        deaths=number(record, "deaths"),
-        solo_deaths=number(record, "solo_deaths"),
-        unread=number(record, "unread"),
         entries=around.entries,
         owner=record.get("owner"),
         lease_ends_at=around.lease_end,
@@ -111,6 +107,8 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         undone=_states(course.get("undone"), result),
         left=_left(course, result, ended=ended),
         ending=_met(result) if ended else _ending(course),
+        **dict[str, Any]({name: ms(record, name) for name in TIMES}),
+        **dict[str, Any]({name: number(record, name) for name in COUNTS}),
     )
 
 

@@ -144,14 +144,18 @@ async def test_a_cancel_waits_until_the_handler_has_stopped(hand: Hand, terminal
     assert (told.code, told.json["nonsense"]["code"]) == (1, "bad_id")
 
 
-async def test_dead_letters_are_listed_shown_run_again_and_given_up(
-    hand: Hand, terminal: Terminal, depot: Path
-) -> None:
-    assert (await terminal.run("dead-letters", "ls")).out == "There is no dead letter.\n"
+async def letters(hand: Hand, depot: Path) -> tuple[list[str], str]:
+    """Three parcels and a paid one, for which the depot was closed; the paid one was paid back."""
     fresh = [await hand.submit("test.parcel", {"depot": str(depot)}) for _ in range(3)]
     paid = await hand.submit("test.paid", {"depot": str(depot)})
     for parcel in (*fresh, paid):
         assert (await hand.ended(parcel))["status"] == "FAILED"
+    return fresh, paid
+
+
+async def test_dead_letters_are_listed_and_shown(hand: Hand, terminal: Terminal, depot: Path) -> None:
+    assert (await terminal.run("dead-letters", "ls")).out == "There is no dead letter.\n"
+    fresh, paid = await letters(hand, depot)
     listed = await terminal.run("dead-letters", "ls")
     head, *rows, hint = listed.out.splitlines()
     assert head.split() == ["MISSION", "CODE", "FAILED", "IN", "TYPE", "TARGET", "AGE", "ERROR"]
@@ -172,6 +176,9 @@ async def test_dead_letters_are_listed_shown_run_again_and_given_up(
     refused = await terminal.run("dead-letters", "show", alive)
     assert (refused.code, refused.err[:26]) == (1, "It is no dead letter but R")
 
+
+async def test_dead_letters_run_again_and_are_given_up(hand: Hand, terminal: Terminal, depot: Path) -> None:
+    fresh, paid = await letters(hand, depot)
     refused = await terminal.run("dead-letters", "replay", paid, "--from", "failed_state")
     assert (refused.code, refused.err) == (1, "PAYING of it was undone: replay it from the start.\n")
     for wrong in ((), (paid, "--all"), (paid, "--type", "test.paid")):
