@@ -26,7 +26,7 @@ class Claiming:
         old = "urgent" in model.ring and (model.aged("normal") or model.aged("bulk"))
         self._take("urgent", self.slots - self._share(self.slots, 2 if old else 8, math.sqrt(3) - 1))
         left = self.slots - len(self.taken)
-        self._unpark(self.slots - self._share(left, 2, math.sqrt(13) - 3))
+        self._unpark(self.slots - self._share(left, 2, (math.sqrt(13) - 3) / 2))
         old = "normal" in model.ring and model.aged("bulk")
         left = self.slots - len(self.taken)
         self._take("normal", self.slots - self._share(left, 2 if old else 4, (math.sqrt(5) - 1) / 2))
