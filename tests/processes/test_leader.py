@@ -173,7 +173,7 @@ def _seconds(timestamp: str) -> float:
     return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
 
 
-async def test_p1_a_mission_that_fell_out_of_its_lane_still_ends(server: Restartable, tmp_path: Path) -> None:
+async def test_b03_p1_a_mission_that_fell_out_of_its_lane_still_ends(server: Restartable, tmp_path: Path) -> None:
     async with running(server.url, tmp_path, **ENV) as stack:
         front = Front(stack.foregrounds[0])
         with server.client() as client:

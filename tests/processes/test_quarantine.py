@@ -75,7 +75,7 @@ async def survive(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("how", ["kill", "segfault", "exit", "memory"])
-async def test_b49_who_kills_three_processes_is_buried_and_its_neighbour_lives(
+async def test_b06_b49_who_kills_three_processes_is_buried_and_its_neighbour_lives(
     stack: Stack, front: Front, how: str
 ) -> None:
     healthy = await front.send("test.slow", payload={"seconds": 1.0})

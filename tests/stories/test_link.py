@@ -1,6 +1,7 @@
 """The link to Redis: many in flight, comes back by itself, and what was lost on the way is unknown, never repeated."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -76,6 +77,22 @@ async def test_b05_it_comes_back_by_itself_and_says_meanwhile_that_it_is_away(li
     await eventually(lambda: not link.connected)
     with pytest.raises(RedisAwayError):
         await link.call("PING")
+    toxic.refuse = False
+    async with asyncio.timeout(5):
+        await link.up()
+    assert await link.call("PING") == b"PONG"
+
+
+async def test_b05_thousands_of_vain_tries_cost_nothing_and_the_next_one_connects(
+    link: Link, toxic: Toxic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in an outage of an hour: each try follows the last one in the same loop, none is nested in another."""
+    monkeypatch.setattr("shared.redis.BACKOFF_S", (0.0, 0.0))
+    assert sys.getrecursionlimit() < 2000
+    toxic.refuse = True
+    toxic.reset()
+    await eventually(lambda: toxic.taken > 2000, within=60)
+    assert len(asyncio.all_tasks()) < 50
     toxic.refuse = False
     async with asyncio.timeout(5):
         await link.up()
