@@ -24,7 +24,7 @@ async def calling(redis_url: str, folder: Path, service: Outside, workers: int, 
         "DUALLOOP_SLOTS": "20",
         VARIABLE: service.url,
     }
-    async with running(redis_url, folder, workers=workers, **fixed | env) as stack:
+    async with running(redis_url, folder, foregrounds=1, workers=workers, **fixed | env) as stack:
         yield stack
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from backend_loop import registry
 from backend_loop.admission import Admission
+from backend_loop.blocking import BlockWatch
 from backend_loop.breakers import Breakers
 from backend_loop.executors import Executors
 from backend_loop.lease import Lease
@@ -64,6 +65,7 @@ async def bench(redis_url: str) -> AsyncIterator[Bench]:
             executors=Executors(SETTINGS),
             device=None,
             suspects=Suspects(SETTINGS, redis_url),
+            watch=BlockWatch(TYPES.values(), SETTINGS.lease_s),
             settings=SETTINGS,
             freed=lambda: None,
         )
