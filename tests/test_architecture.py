@@ -20,12 +20,15 @@ LONG_FILES = {
 
 LONG_FUNCTIONS = {
     "frontend_loop/door.py::take": "the path of one command, in the order in which it is walked",
+    "frontend_loop/standing.py::standing": "a line a fact of the one sentence",
 }
 """Debts: path::name and reason."""
 
 SLEEPERS = {
     "tests/waiting.py": "the one helper that asks again until a deadline",
     "tests/missions/": "work that takes time is what these missions play",
+    "tests/processes/hung_foreground.py": "a loop that hangs is what this process plays",
+    "tests/redis/stage_base.py": "the next millisecond of Redis' clock, thousands of times",
     "tests/benchmarks/": "a measurement looks at the clock",
 }
 """Where time may pass by itself, and why."""
