@@ -84,7 +84,7 @@ def drawing(lines: str) -> None:
     drawn = Text(clean(lines))
     drawn.highlight_regex(r"(?m)^[●◆■] \S+", "bold")
     drawn.highlight_regex(r"(?m)^◆", STYLES["warn"])
-    drawn.highlight_regex(r"[─│┌┐┘└├┤┼◀▼]", "dim")
+    drawn.highlight_regex(r"[─│┐┘└├┤┼◀▼]+", "dim")
     for end in ("SUCCEEDED", "FAILED", "CANCELLED"):
         drawn.highlight_regex(rf"(?m)^■ {end}", STYLES[end])
     console().print(drawn, soft_wrap=True)
