@@ -3,9 +3,11 @@
 The model knows nothing of damage: after a repair, shard and model have to agree as if there had been none.
 """
 
+import os
 from collections import Counter
 from typing import Any, Final
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
@@ -74,19 +76,31 @@ class Damaged(Interleavings):
         undisturbed(self.verbs)
 
 
-def test_damage_in_any_state_is_repaired(redis_url: str) -> None:
+def _explore(url: str, examples: int, steps: int) -> Counter[str]:
     class Machine(Damaged):
         """This run's."""
 
-    Machine.url, Machine.said = redis_url, Counter()
+    Machine.url, Machine.said = url, Counter()
     options = settings(
-        max_examples=100,
-        stateful_step_count=40,
+        max_examples=examples,
+        stateful_step_count=steps,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         print_blob=True,
     )
     run_state_machine_as_test(Machine, settings=options)
-    said = Machine.said
-    assert [kind for kind in ("lane", "timers", "held", "parked") if not said[f"lost from {kind}"]] == []
+    return Machine.said
+
+
+def test_damage_in_any_state_is_repaired(redis_url: str) -> None:
+    said = _explore(redis_url, 100, 40)
+    assert [kind for kind in ("lane", "held", "parked") if not said[f"lost from {kind}"]] == []
     assert [kind for kind in ("lane", "held") if not said[f"too many in {kind}"]] == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_damage_in_a_thousand_states_is_repaired(redis_url: str) -> None:
+    said = _explore(redis_url, int(os.environ.get("DUALLOOP_TEST_EXAMPLES", "1000")), 60)
+    assert [kind for kind in PUT_BACK if not said[f"lost from {kind}"]] == []
+    assert [kind for kind in STRANGE if not said[f"too many in {kind}"]] == []
