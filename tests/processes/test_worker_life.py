@@ -93,6 +93,27 @@ async def test_burst_does_what_is_there_and_ends(stack: Stack, front: Front) -> 
     assert {(await front.state(one))[0] for one in ids} == {"SUCCEEDED"}
 
 
+async def test_b13_a_clean_stop_of_one_worker_makes_no_other_look_ill(stack: Stack, front: Front) -> None:
+    """Health is each process's own: its port, its readiness, and arq's key, which other queues share."""
+    processes = [_arq_worker(stack) for _ in range(2)]
+    try:
+        with redis.Redis.from_url(stack.redis_url) as client:
+            await eventually(lambda: len(client.keys("arq:health:*")) == 2, within=30)
+            await eventually(lambda: client.zcard("dl:{s0}:owners") == 3, within=30)
+            processes[0].terminate()
+            assert processes[0].wait(30) == 0
+            assert len(client.keys("arq:health:*")) == 1
+            assert client.zcard("dl:{s0}:owners") == 2, "only its own lease is given back"
+        answer = await front.client.get(f"{stack.workers[0].url}/readyz")
+        assert answer.status_code == 200
+        assert processes[1].poll() is None
+        assert (await front.result(await front.send("test.five")))["status"] == "SUCCEEDED"
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
 async def test_b17_a_blocked_event_loop_keeps_its_lease_for_a_while(stack: Stack, front: Front) -> None:
     spare = stack.worker()
     await stack.start([spare])

@@ -89,6 +89,7 @@ async def test_the_redis_key_is_the_same_document(client: httpx.AsyncClient, sta
         assert 86_000 < int(str(server.ttl(key))) <= 86_400
 
 
+NOOP = {"type": "test.noop"}
 BAD: list[tuple[bytes, dict[str, str], int, str]] = [
     (b"", JSON, 400, "bad_json"),
     (b"{", JSON, 400, "bad_json"),
@@ -117,6 +118,18 @@ BAD: list[tuple[bytes, dict[str, str], int, str]] = [
     (b'{"type":"test.noop"}', {}, 415, "wrong_content_type"),
     (b"type=test.noop", {"content-type": "application/x-www-form-urlencoded"}, 415, "wrong_content_type"),
 ]
+
+
+async def test_b53_too_large_a_command_is_refused_with_what_to_do_and_sent_again_by_nobody(
+    client: httpx.AsyncClient, accepted: Any
+) -> None:
+    before = accepted()
+    document = problem(await client.post("/v1/commands", json=NOOP | {"payload": {"a": "x" * 5000}}), 413, "too_large")
+    assert document["retryable"] is False
+    assert "keep large data elsewhere and send a reference" in document["detail"]
+    assert accepted() == before
+    answer = await client.post("/v1/commands", json=NOOP | {"payload": {"a": "x" * 3900}})
+    assert answer.status_code == 202, "what just fits is taken"
 
 
 @pytest.mark.parametrize("bad", BAD)
