@@ -13,7 +13,7 @@ from shared.leader import MARGIN, Leader
 from shared.loop import After, Answer, Led, Loop, NoTermError
 from shared.redis import Link
 from tests.toxic import Toxic
-from tests.waiting import eventually
+from tests.waiting import eventually, until
 
 TERM_S = 0.6
 
@@ -81,6 +81,19 @@ async def test_who_hears_nothing_leads_no_more_before_another_may(redis_url: str
             await eventually(leads(b))
             assert a.term() is None
         toxic.release()
+
+
+async def test_who_was_frozen_knows_it_before_its_timers_do(redis_url: str) -> None:
+    async def once(_term: int) -> Answer:
+        raise AssertionError
+
+    async with candidate(redis_url) as a:
+        await eventually(leads(a))
+        ends = boottime() + TERM_S
+        until(lambda: boottime() > ends)  # the event loop stands still meanwhile, as that of a process that is frozen
+        assert a.term() is None
+        with pytest.raises(NoTermError):
+            await a.hold(once)
 
 
 async def test_an_answer_that_is_late_is_trusted_from_when_it_was_asked_for(redis_url: str) -> None:
