@@ -93,6 +93,14 @@ class SystemClock:
             pass
 
 
+def _scale(name: str, once: object, scale: Scale) -> Scale:
+    if isinstance(once, Led):
+        return "one leader"
+    if scale == "one leader":
+        raise ValueError(f"loop {name}: one leader needs an office to lead in, so give once as Led(office, once)")
+    return scale
+
+
 class Loop:
     """One loop: its declaration, its controls and its life.
 
@@ -140,18 +148,15 @@ class Loop:
         Raises:
             ValueError: the interval does not fit the trigger, or would spin; or one leader is wanted and none is named.
         """
-        self._office = once.office if isinstance(once, Led) else None
-        if scale == "one leader" and self._office is None:
-            raise ValueError(f"loop {name}: one leader needs an office to lead in, so give once as Led(office, once)")
-        scale = scale if self._office is None else "one leader"
+        scale = _scale(name, once, scale)
         self._of = Declaration(name, describe, trigger, interval_s, patience_s, output, on_failure, scale, vital)
         self._once, self._clock, self._dice = once, clock or SystemClock(), dice
         self._backoff_cap_s = backoff_cap_s
         self._life = Life(self._of)
         self._nudge = asyncio.Event()  # look again: a control was used
         self._woken = self._done = self._cancelled = False
-        if self._office is not None:
-            self._office.tell(self._lead)
+        if isinstance(once, Led):
+            once.office.tell(self._lead)
 
     @property
     def name(self) -> str:
@@ -267,8 +272,8 @@ class Loop:
 
     def _look(self) -> None:
         """Note whether another process leads."""
-        if self._office is not None:
-            self._life.follow(self._clock.monotonic(), follows=self._office.term() is None)
+        if isinstance(self._once, Led):
+            self._life.follow(self._clock.monotonic(), follows=self._once.office.term() is None)
 
     def _left(self) -> float:
         """Seconds to the next iteration as things stand."""

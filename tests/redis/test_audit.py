@@ -1,122 +1,23 @@
 """`audit`: each kind of damage is seen and repaired, what agrees is left alone, and an old leader repairs nothing."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import pytest
 
 from tests.redis.audit import faults, read
 from tests.redis.auditing import audit, call, indexes, records, recount, undisturbed
 from tests.redis.scripts_client import FAR, HOUR_MS, New, Verbs
-
-ROWS = ('{"row":1}',)
-
-
-def _town(verbs: Verbs) -> None:
-    """A mission in every place, and some of everything that hangs on one."""
-    verbs.accept(
-        New("leased", target="a:lamp"),
-        New("waiter", target="a:lamp"),
-        New("second", target="a:lamp"),
-        New("kept", target="a:fan"),
-        New("behind", target="a:fan"),
-        New("asleep"),
-        New("paused"),
-        New("held-up", target="a:door"),
-        New("ended"),
-        New("dead"),
-        New("wish", latest="a:lamp:power"),
-        New("over", latest="a:fan:power"),
-        New("elsewhere", "u"),
-    )
-    taken = verbs.take(slots=50)
-    assert verbs.permit("w1", "leased", taken["leased"].fence, dep=1) == "OK"
-    verbs.event("leased", "e1")
-    verbs.commit(
-        "w1",
-        taken["kept"].write("wait", wake_at=FAR, waiting_for="retry"),
-        taken["asleep"].write("leave", wake_at=FAR, waiting_for="timer"),
-        taken["paused"].write("pause"),
-        taken["held-up"].write("leave", waiting_for="event"),
-        taken["ended"].write("end", rows=ROWS),
-        taken["over"].write("end"),
-        taken["dead"].write("bury", waiting_for="NEXT"),
-    )
-    verbs.accept(New("ready"), New("early", target="a:shed"), New("other", lane="normal:default:b"))
-    assert faults(read(verbs.redis)) == []
+from tests.redis.town import LOST, STRANGE, town
 
 
 def test_a_shard_that_agrees_with_itself_is_left_alone(verbs: Verbs) -> None:
-    _town(verbs)
+    town(verbs)
     places = {m["place"] for m in read(verbs.redis).all("mission").values()}
     assert places == {"lane", "leased", "waiting", "waiters", "parked", "paused", "ended"}
     undisturbed(verbs)
 
 
-@dataclass(frozen=True)
-class Damage:
-    """What is done to the shard, and the repair that has to name it."""
-
-    index: str
-    task_id: str
-    do: Callable[[Verbs], object]
-
-
-def _zrem(index: str, member: str) -> Callable[[Verbs], object]:
-    return lambda verbs: verbs.redis.zrem(verbs.key(index), member)
-
-
-def _srem(index: str, member: str) -> Callable[[Verbs], object]:
-    return lambda verbs: verbs.redis.srem(verbs.key(index), member)
-
-
-def _zadd(index: str, member: str, score: float = 1) -> Callable[[Verbs], object]:
-    return lambda verbs: verbs.redis.zadd(verbs.key(index), {member: score})
-
-
-def _sadd(index: str, member: str) -> Callable[[Verbs], object]:
-    return lambda verbs: verbs.redis.sadd(verbs.key(index), member)
-
-
-def _delete(key: str) -> Callable[[Verbs], object]:
-    return lambda verbs: verbs.redis.delete(verbs.key(key))
-
-
-def _hset(key: str, field: str, value: str) -> Callable[[Verbs], object]:
-    return lambda verbs: verbs.redis.hset(verbs.key(key), field, value)
-
-
-def _set(target: str, holder: str) -> Callable[[Verbs], object]:
-    return lambda verbs: verbs.redis.set(verbs.key(f"target:{target}"), holder)
-
-
-LOST = {
-    "lane": Damage("lane:normal:default:a", "ready", _zrem("lane:normal:default:a", "ready")),
-    "order": Damage("lane:normal:default:a", "ready", _zadd("lane:normal:default:a", "ready", 4711)),
-    "ring": Damage("lane:normal:default:b", "other", _delete("ring:normal:default")),
-    "timer": Damage("timers", "kept", _zrem("timers", "kept")),
-    "wake": Damage("timers", "kept", _zadd("timers", "kept", 4711)),
-    "waiters": Damage("waiters:a:lamp", "waiter", _zrem("waiters:a:lamp", "waiter")),
-    "parked": Damage("parked:u@1", "elsewhere", _delete("parked:u@1")),
-    "parked_types": Damage("parked_types", "elsewhere", _srem("parked_types", "u@1")),
-    "paused": Damage("paused", "paused", _zrem("paused", "paused")),
-    "held": Damage("held:w1", "leased", _srem("held:w1", "leased")),
-    "signals": Damage("signals:w1", "leased", _srem("signals:w1", "leased")),
-    "owner": Damage("owners", "w1", _zrem("owners", "w1")),
-    "permit": Damage("permits:dep", "leased", _delete("permits:dep")),
-    "deadline": Damage("deadlines", "asleep", _zrem("deadlines", "asleep")),
-    "deadline of a paused one": Damage("deadlines", "paused", _zrem("deadlines", "paused")),
-    "retire": Damage("retire", "ended", _zrem("retire", "ended")),
-    "outbox": Damage("outboxes", "ended", _delete("outboxes")),
-    "hold of a leased one": Damage("target:a:lamp", "leased", _delete("target:a:lamp")),
-    "hold of a ready one": Damage("target:a:shed", "early", _delete("target:a:shed")),
-}
-"""What an index has lost."""
-
-
 @pytest.mark.parametrize("what", LOST)
 def test_what_an_index_has_lost_it_gets_back(verbs: Verbs, what: str) -> None:
-    _town(verbs)
+    town(verbs)
     damage = LOST[what]
     damage.do(verbs)
     found = records(verbs)
@@ -126,40 +27,9 @@ def test_what_an_index_has_lost_it_gets_back(verbs: Verbs, what: str) -> None:
     undisturbed(verbs)
 
 
-STRANGE = {
-    "lane of what is leased": ("lane:normal:default:a", "leased", _zadd("lane:normal:default:a", "leased")),
-    "lane of what is gone": ("lane:normal:default:a", "gone", _zadd("lane:normal:default:a", "gone")),
-    "another lane": ("lane:bulk:default:a", "ready", _zadd("lane:bulk:default:a", "ready")),
-    "timer of what is gone": ("timers", "gone", _zadd("timers", "gone", FAR)),
-    "timer of what is ready": ("timers", "ready", _zadd("timers", "ready", FAR)),
-    "timer of what waits for an event": ("timers", "held-up", _zadd("timers", "held-up", FAR)),
-    "deadline of what is gone": ("deadlines", "gone", _zadd("deadlines", "gone", FAR)),
-    "deadline of what has ended": ("deadlines", "ended", _zadd("deadlines", "ended", FAR)),
-    "retire of what runs": ("retire", "ready", _zadd("retire", "ready", FAR)),
-    "waiters of what is ready": ("waiters:a:lamp", "ready", _zadd("waiters:a:lamp", "ready")),
-    "waiters of another target": ("waiters:a:fan", "waiter", _zadd("waiters:a:fan", "waiter")),
-    "parked of what is ready": ("parked:t@1", "ready", _zadd("parked:t@1", "ready")),
-    "parked of another type": ("parked:v@1", "elsewhere", _zadd("parked:v@1", "elsewhere")),
-    "paused of what is ready": ("paused", "ready", _zadd("paused", "ready")),
-    "dead letter of what runs": ("dead_letters", "ready", _zadd("dead_letters", "ready")),
-    "dead letter of what did well": ("dead_letters", "ended", _zadd("dead_letters", "ended")),
-    "intent of what is gone": ("intents:a:lamp:power", "gone", _zadd("intents:a:lamp:power", "gone", 9e15)),
-    "intent of what wants nothing": ("intents:a:lamp:power", "ready", _zadd("intents:a:lamp:power", "ready", 9e15)),
-    "intent that never acted": ("intents:a:fan:power", "over", _zadd("intents:a:fan:power", "over", 1)),
-    "held of what is ready": ("held:w1", "ready", _sadd("held:w1", "ready")),
-    "held of another owner": ("held:w9", "leased", _sadd("held:w9", "leased")),
-    "signals of what has read all": ("signals:w1", "wish", _sadd("signals:w1", "wish")),
-    "outbox of what has no rows": ("outboxes", "dead", _zadd("outboxes", "dead")),
-    "permit of what is gone": ("permits:dep", "gone", _hset("permits:dep", "gone", "1")),
-    "permit of an old lease": ("permits:x", "leased", _hset("permits:x", "leased", "999")),
-    "queue of what is gone": ("permit_queue:dep", "gone", _zadd("permit_queue:dep", "gone")),
-}
-"""What an index has and should not."""
-
-
 @pytest.mark.parametrize("what", STRANGE)
 def test_what_an_index_should_not_have_is_dropped(verbs: Verbs, what: str) -> None:
-    _town(verbs)
+    town(verbs)
     index, task_id, do = STRANGE[what]
     do(verbs)
     found = indexes(verbs)
@@ -170,7 +40,7 @@ def test_what_an_index_should_not_have_is_dropped(verbs: Verbs, what: str) -> No
 
 def test_what_is_left_of_a_mission_that_is_gone_is_for_retire(verbs: Verbs) -> None:
     """Which removes its log and its result too; the row alone says that there may be some."""
-    _town(verbs)
+    town(verbs)
     verbs.redis.delete(verbs.key("mission:over"))
     assert [one for one in indexes(verbs) if one.where == "retire"] == []
     verbs.set_score("retire", "over", 1)
@@ -179,7 +49,7 @@ def test_what_is_left_of_a_mission_that_is_gone_is_for_retire(verbs: Verbs) -> N
 
 
 def test_signals_of_a_lost_owner_go_with_it(verbs: Verbs) -> None:
-    _town(verbs)
+    town(verbs)
     verbs.accept(*(New(f"m{n}") for n in range(60)))
     verbs.take(slots=50)
     verbs.take(slots=50)
@@ -206,7 +76,7 @@ def test_a_waiter_that_was_lost_makes_its_holder_as_urgent(verbs: Verbs) -> None
 
 
 def test_a_deadline_that_was_posted_is_not_put_back(verbs: Verbs) -> None:
-    _town(verbs)
+    town(verbs)
     verbs.set_score("deadlines", "leased", 1)
     assert verbs.sweep()[0] == 1
     assert records(verbs) == []
@@ -214,7 +84,7 @@ def test_a_deadline_that_was_posted_is_not_put_back(verbs: Verbs) -> None:
 
 def test_a_target_held_by_nobody_goes_to_the_best_waiter(verbs: Verbs) -> None:
     """The holder is gone, with all that was its own: P10 has no waiters without a holder."""
-    _town(verbs)
+    town(verbs)
     verbs.redis.delete(verbs.key("mission:kept"), verbs.key("log:kept"))
     found = audit(verbs)
     assert ("target:a:fan", "kept", "passed on") in found
@@ -223,7 +93,7 @@ def test_a_target_held_by_nobody_goes_to_the_best_waiter(verbs: Verbs) -> None:
 
 
 def test_a_lost_hold_is_passed_on_where_only_waiters_are_left(verbs: Verbs) -> None:
-    _town(verbs)
+    town(verbs)
     taken = verbs.take("w2", 0)
     assert taken == {}
     verbs.redis.delete(verbs.key("target:a:lamp"))
@@ -237,11 +107,11 @@ def test_a_lost_hold_is_passed_on_where_only_waiters_are_left(verbs: Verbs) -> N
 
 @pytest.mark.parametrize("holder", ["paused", "ended", "elsewhere", "ready", "held up"])
 def test_who_may_not_hold_a_target_loses_it(verbs: Verbs, holder: str) -> None:
-    _town(verbs)
+    town(verbs)
     if holder == "held up":  # its own target, and paused
         verbs.accept(New(holder, target="a:fan"))
         verbs.pause(holder)
-    _set("a:fan", holder)(verbs)
+    verbs.redis.set(verbs.key("target:a:fan"), holder)
     verbs.redis.zrem(verbs.key("timers"), "kept")
     found = indexes(verbs)
     assert ("target:a:fan", holder, "passed on") in found
@@ -297,7 +167,7 @@ def test_a_waiter_that_has_the_hold_is_ready(verbs: Verbs) -> None:
 
 
 def test_what_sleeps_through_entries_is_woken(verbs: Verbs) -> None:
-    _town(verbs)
+    town(verbs)
     verbs.redis.rpush(verbs.key("inbox:asleep"), "e1")
     verbs.redis.sadd(verbs.key("inbox_ids:asleep"), "e1")
     found = records(verbs)
@@ -308,7 +178,7 @@ def test_what_sleeps_through_entries_is_woken(verbs: Verbs) -> None:
 
 def test_a_number_of_entries_that_is_wrong_is_counted_again(verbs: Verbs) -> None:
     """Else every commit would be told of entries that are not there, for ever."""
-    _town(verbs)
+    town(verbs)
     verbs.redis.hset(verbs.key("mission:leased"), "unread", 3)
     records(verbs)
     taken = verbs.record("leased")
@@ -317,7 +187,7 @@ def test_a_number_of_entries_that_is_wrong_is_counted_again(verbs: Verbs) -> Non
 
 
 def test_a_lease_that_nobody_has_is_taken_over(verbs: Verbs) -> None:
-    _town(verbs)
+    town(verbs)
     verbs.redis.zrem(verbs.key("owners"), "w1")
     verbs.redis.delete(verbs.key("held:w1"))
     records(verbs)
@@ -328,7 +198,7 @@ def test_a_lease_that_nobody_has_is_taken_over(verbs: Verbs) -> None:
 
 
 def test_a_worker_is_woken_for_what_is_put_back(verbs: Verbs) -> None:
-    _town(verbs)
+    town(verbs)
     verbs.redis.zrem(verbs.key("lane:normal:default:a"), "ready")
     with verbs.hearing("wake:default") as hear:
         records(verbs)
@@ -349,7 +219,7 @@ def test_a_permit_that_is_dropped_wakes_who_waits_for_it(verbs: Verbs) -> None:
 
 @pytest.mark.parametrize("said", ["7", None])
 def test_a_count_that_is_wrong_is_put_right(verbs: Verbs, said: str | None) -> None:
-    _town(verbs)
+    town(verbs)
     counts = verbs.key("counts")
     if said is None:
         verbs.redis.hdel(counts, "t|PENDING|START")
@@ -365,7 +235,7 @@ def test_a_count_that_is_wrong_is_put_right(verbs: Verbs, said: str | None) -> N
 @pytest.mark.parametrize("wrong", ["u|PENDING|START", "t|RUNNING|START"])
 def test_a_count_that_moves_meanwhile_is_left_alone(verbs: Verbs, wrong: str) -> None:
     """What was found is old: a mission came, and one was claimed, after the missions were counted."""
-    _town(verbs)
+    town(verbs)
     call(verbs, "mark", "t|RUNNING|START", "u|PENDING|START", "t|SUCCEEDED|NEXT")
     verbs.accept(New("one-more", "u"))
     verbs.claim()
@@ -375,13 +245,13 @@ def test_a_count_that_moves_meanwhile_is_left_alone(verbs: Verbs, wrong: str) ->
 
 
 def test_a_count_that_was_not_marked_is_left_alone(verbs: Verbs) -> None:
-    _town(verbs)
+    town(verbs)
     call(verbs, "mark", "t|RUNNING|START")
     assert call(verbs, "counted", "t|PENDING|START", "99", "t|RUNNING|START", "2").repairs == []
 
 
 def test_a_leader_of_an_earlier_term_repairs_nothing(verbs: Verbs) -> None:
-    _town(verbs)
+    town(verbs)
     call(verbs, "records", "ready", term=9)
     verbs.redis.zrem(verbs.key("lane:normal:default:a"), "ready")
     assert call(verbs, "records", "ready", term=8).fenced == 9
@@ -396,7 +266,7 @@ def test_a_later_term_is_remembered(verbs: Verbs) -> None:
 
 
 def test_b08_what_is_broken_costs_no_other(verbs: Verbs) -> None:
-    _town(verbs)
+    town(verbs)
     verbs.redis.set(verbs.key("mission:absurd"), "no hash")
     verbs.redis.hset(verbs.key("mission:nowhere"), "type", "t")
     verbs.redis.hset(verbs.key("mission:paused"), "place", "limbo")
@@ -424,7 +294,7 @@ def test_records_answer_what_each_counts_as(verbs: Verbs) -> None:
 
 
 def test_a_mark_that_an_earlier_leader_left_changes_nothing(verbs: Verbs) -> None:
-    _town(verbs)
+    town(verbs)
     before = verbs.redis.hgetall(verbs.key("counts"))
     call(verbs, "mark", *(kind.decode() for kind in before))
     assert call(verbs, "counted").repairs == []
