@@ -76,6 +76,16 @@ class Admission:
                 return _wait(dependency, refusal)
         return None
 
+    def limits(self, claimed: Claimed, spec: StateSpec | UndoSpec, definition: MissionType) -> bool:
+        """Whether `enter` would ask anything of anybody."""
+        return bool(spec.uses or self._scopes(claimed, spec.uses, definition))
+
+    def unused(self, claimed: Claimed, spec: StateSpec | UndoSpec) -> None:
+        """Say that a handler which `enter` let begin did not begin after all."""
+        call = self._call(claimed, spec, again=False)
+        for dependency in spec.uses:
+            self._breakers.report(dependency, call, "unused")
+
     async def left(self, claimed: Claimed, spec: StateSpec | UndoSpec, outcome: Outcome | None) -> None:
         """Say what came of a handler that `enter` let begin; None: it was cut.
 

@@ -118,8 +118,6 @@ class Runner:
         while self._place == "stay" and self._course.runs and not self.draining:
             if self._late() and not self._course.undoing:
                 await self._advance([Deadline()], [])
-            elif self._is_to_enter():
-                await self._advance([], [], act=True)
             else:
                 await self._step(trace)
         if self._place == "stay" or self._doubtful:
@@ -131,6 +129,9 @@ class Runner:
         spec = self._definition.spec(course)
         if (refused := await admission.enter(self.claimed, course, spec, self._definition)) is not None:
             await self._advance([refused], [])
+            return
+        if not await self._may_begin():
+            admission.unused(self.claimed, spec)
             return
         with state_span(
             trace,
@@ -147,12 +148,29 @@ class Runner:
         await admission.left(self.claimed, spec, outcome)
         await self._advance([outcome] if outcome is not None else [], [])
 
+    async def _may_begin(self) -> bool:
+        """Whether the handler is still to be run: nothing interrupts, and no newer intent keeps it from its act."""
+        if self._is_to_enter():
+            await self._advance([], [], act=True)
+            if self._place != "stay" or self._is_to_enter() or not self._acts(self._course):
+                return False
+        while self._signalled:  # last: what is posted from here on cuts the handler
+            self._signalled = False
+            if await self._is_interrupted():
+                await self._advance([], [])
+                return False
+        return True
+
     def _late(self) -> bool:
         return self.claimed.deadline <= self._outside.clock.now_ms()
 
     def _acts(self, course: Course) -> bool:
         """Whether a newer intent may keep it from the state it is in."""
         return bool(self.claimed.intent) and course.status is Status.RUNNING and self._plan.states[course.state].acting
+
+    def _limited(self, course: Course) -> bool:
+        """Whether it may have to wait for a permit yet: what it wants counts as acted once it has one."""
+        return self._outside.admission.limits(self.claimed, self._definition.spec(course), self._definition)
 
     def _is_to_enter(self) -> bool:
         """It is about to act, and nobody has asked since the claim whether a newer intent exists."""
@@ -196,7 +214,7 @@ class Runner:
                 if not act and not unread and not reaction.transitions and reaction.course.runs:
                     self._course = reaction.course
                     return
-                write = self._prepare(reaction, len(unread))
+                write = self._prepare(reaction, len(unread), act=act)
             except (PydanticSerializationError, ValueError, TypeError, OverflowError) as error:
                 before, after = [self._unkept(f"cannot be written as JSON: {error}", ErrorCode.PERMANENT)], []
                 continue
@@ -225,14 +243,14 @@ class Runner:
         self._course = self._course._replace(begun=True)
         return Fail(f"the outcome of {self._course.state} {why}", code)
 
-    def _prepare(self, reaction: Reaction, consumed: int) -> _Write:
+    def _prepare(self, reaction: Reaction, consumed: int, *, act: bool) -> _Write:
         course, definition = reaction.course, self._definition
         text = self._written
         if self._context is not None:
             text = document.write(course, self._context, definition.version, self.claimed.run)
         changed = text if text != self._written else b""
-        act = self._acts(course)
-        move = self._move(reaction, act=act)
+        acts = self._acts(course) and (act or not self._limited(course))
+        move = self._move(reaction, act=acts)
         commit = prepare(
             self.claimed,
             reaction,
@@ -241,9 +259,9 @@ class Runner:
             move=move,
             document=changed,
             version=definition.version if changed and definition.version != self.claimed.version else None,
-            act=act,
+            act=("begins" if act else "enters") if acts else "",
         )
-        return _Write(commit, course, text, move, act)
+        return _Write(commit, course, text, move, acts)
 
     def _written_by(self, write: _Write) -> None:
         course = self._course = write.course
@@ -274,10 +292,6 @@ class Runner:
 
     async def _handle(self, spec: StateSpec | UndoSpec, trace: Trace) -> Outcome | None:
         """Run a handler; None: it was interrupted, and why is among the unread entries."""
-        while self._signalled:
-            self._signalled = False
-            if await self._is_interrupted():
-                return None
         tools: Toolbox[Any, Any] = Toolbox(
             claimed=self.claimed,
             course=self._course,

@@ -290,12 +290,13 @@ def prepare(  # noqa: PLR0913  the parts of one write
     move: Move,
     document: bytes,
     version: int | None = None,
-    act: bool = False,
+    act: Literal["", "enters", "begins"] = "",
     rows: Sequence[bytes] = (),
 ) -> Commit:
     """The write that makes a reaction durable; the script's header says what its parts are.
 
-    `version` is the type's, where another one wrote the document; with `act`, a newer intent keeps it from entering.
+    `version` is the type's, where another one wrote the document. With `act` a newer intent keeps it from a state that
+    acts (P11): it enters one, or its handler is about to begin, with the permits that it has.
     """
     course = reaction.course
     tail = list(rows)
@@ -318,7 +319,7 @@ def prepare(  # noqa: PLR0913  the parts of one write
             wake_at,
             course.failed_in or "" if move == "bury" else course.waiting_for or "",
             "" if version is None else version,
-            "1" if act else "",
+            act,
             told,
         ),
         len(document) + len(events) + len(told),

@@ -2,7 +2,8 @@
 -- KEYS      1 the shard's prefix
 -- ARGV      1 owner  2 retention_ms  3 dead_retention_ms, then per item 14: id fence rev consumed move status state
 --           document('' = as it was) events(one JSON tail a line: "status":…}) wake_at(epoch ms or '') waiting_for
---           version('' = as it was) act(1: enters, perhaps anew, a state that acts) tail
+--           version('' = as it was) act(enters: a state that acts, perhaps anew ·
+--           begins: its handler is next, and its permits stay) tail
 --           move: stay (go on) · offer (go on, unless others should) · wait (hold kept) · leave (wait, hold given up) ·
 --                 yield (to its lane) · pause · end · bury (end as a dead letter; waiting_for: the state it failed in)
 --           tail: outbox rows, one JSON a line; for an end the result's middle, then rows, each on a line of its own
@@ -10,8 +11,8 @@
 --           {SIGNALLED, unread entries} · {ERROR, why}
 -- Invariant written only if leased by this owner under this fence and rev, with no entry unread (P2, P3), and an act only
 --           if no newer intent exists (P11); a refused or failed item changes nothing and never fails its neighbours (P4).
--- Guarded by tests/redis/mutants.txt: test_parking.py test_commit.py test_permit.py test_dead_letters.py
---           test_inherit.py test_latest.py test_offer.py test_pause.py
+-- Guarded by tests/redis/mutants.txt: test_parking.py test_commit.py test_permit.py test_latest.py test_dead_letters.py
+--           test_inherit.py test_offer.py test_pause.py
 local owner, retention, dead_retention = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local answers, left, retired = {now}, {}, {}
 local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'status', 'state', 'watchers', 'deaths', 'permits',
@@ -71,7 +72,9 @@ local function apply(i, id, m)
   if document ~= '' then set('document', document) end
   if version ~= '' then set('version', version) end
   if act ~= '' then set('acted', '1') end
-  if (m[11] or '0') ~= '0' then set('deaths', '0'); set('solo_deaths', '0') end
+  -- What says nothing of a handler's outcome (P8): an act entered anew, a wait for a permit; it may kill yet
+  local got_on = events ~= '' and waiting_for ~= 'permit'
+  if got_on and (m[11] or '0') ~= '0' then set('deaths', '0'); set('solo_deaths', '0') end
   if consumed ~= '0' then
     set('unread', '0')
     call('DEL', P .. 'inbox:' .. id)
@@ -113,7 +116,7 @@ local function apply(i, id, m)
     call('ZADD', P .. 'outboxes', 'NX', now, id)
   end
   call('HSET', record(id), unpack(fields))
-  if m[12] then drop_permits(id, m[12]) end
+  if m[12] and not (act == 'begins' and move == 'stay') then drop_permits(id, m[12]) end
   if m[13] then call('HDEL', record(id), 'parked_at') end -- it got on: the limit of parking counts anew (P13)
   if move ~= 'stay' then left[#left + 1] = id end
   if ends or move == 'leave' or move == 'pause' then

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from backend_loop.dependency import Dependency
 from backend_loop.mission import Latest, Mission, state, steps, undo
-from backend_loop.outcomes import Fail, Go, Outcome, Retry
+from backend_loop.outcomes import Fail, Go, Outcome, Retry, Sleep
 from backend_loop.retry import Retry as Policy
 from backend_loop.toolbox import Toolbox
 from shared.status import Priority
@@ -129,3 +130,41 @@ class Spoken(Mission):
     async def hear(self, tools: Tools) -> Outcome:
         tally(tools)
         return Go("done")
+
+
+GATE = Dependency("gate", concurrency=1, breaker=None)
+
+
+class Passing(Mission):
+    """Rests, then goes through a gate that takes one at a time; of those at one door the newest counts."""
+
+    type = "test.passing"
+    table = {"RESTING": {"rested": "PASSING"}, "PASSING": {"passed": "SUCCEEDED"}}
+    target = "door"
+    latest = Latest(aspect="way")
+
+    class Payload(BaseModel):
+        """Which door, and how long."""
+
+        door: str
+        rest_s: float = 0
+        stays: bool = False
+
+    class Context(BaseModel):
+        """What was done."""
+
+        rested: bool = False
+
+    @state("RESTING")
+    async def rest(self, tools: Tools) -> Outcome:
+        if tools.context.rested or not tools.payload.rest_s:
+            return Go("rested")
+        tools.context.rested = True
+        return Sleep(tools.payload.rest_s)
+
+    @state("PASSING", acting=True, uses=(GATE,), timeout_s=600)
+    async def go(self, tools: Tools) -> Outcome:
+        tally(tools)
+        if tools.payload.stays:
+            await NOWHERE().wait()
+        return Go("passed")

@@ -98,6 +98,24 @@ async def test_p11_a_newer_command_on_the_same_aspect_replaces_one_that_has_not_
     assert ("run", "SETTING") not in did(stack, on)
 
 
+async def test_p11_a_newer_command_that_never_got_its_permit_replaces_nothing(stack: Stack, front: Front) -> None:
+    await stack.workers[0].restart(DUALLOOP_SLOTS="5")
+    inside = await front.send("test.passing", payload={"door": "back", "stays": True})
+    await eventually(lambda: ("run", "PASSING") in did(stack, inside))
+    older = await front.send("test.passing", payload={"door": "front", "rest_s": 1.5})
+    await eventually(lambda: _waits(front, older, "timer"))
+    newer = await front.send("test.passing", payload={"door": "front"})
+    await eventually(lambda: _waits(front, newer, "permit"))
+    for one in (newer, inside):
+        await front.cancel(one)
+        assert (await front.result(one))["status"] == "CANCELLED"
+    assert (await front.result(older))["status"] == "SUCCEEDED"
+
+
+async def _waits(front: Front, one: str, what: str) -> bool:
+    return (await front.result(one, wait=0))["waiting_for"] == what
+
+
 async def test_p9_a_bulk_mission_gives_its_slot_to_urgent_work_after_a_commit(stack: Stack, front: Front) -> None:
     bulk = await front.send("test.ledger")
     await eventually(lambda: ("run", "ONE") in did(stack, bulk))

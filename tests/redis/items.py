@@ -108,14 +108,16 @@ class Write:
     middle: str | None = None
     version: str = ""
     act: bool = False
+    begins: bool = False
+    """With `act`: the handler is next, and keeps its permits."""
 
     def args(self) -> tuple[str | int, ...]:
         """As commit wants them."""
         head = (self.task_id, self.fence, self.rev, self.consumed, self.move, self.status, self.state, self.document)
         middle = f'"task_id":"{self.task_id}","status":"{self.status}"' if self.middle is None else self.middle
+        act = ("begins" if self.begins else "enters") if self.act else ""
         tail = "\n".join((middle, *self.rows) if self.move in ("end", "bury") else self.rows)
         wake_at = "" if self.wake_at is None else self.wake_at
-        act = "1" if self.act else ""
         return (*head, "\n".join(self.events), wake_at, self.waiting_for, self.version, act, tail)
 
 

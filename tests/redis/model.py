@@ -151,7 +151,9 @@ class Model(Places):
             return Answer("SIGNALLED", 0, tuple(m.unread))
         if write.act and self.newer(m):
             return Answer("SUPERSEDED")
-        m.rev, m.seq, m.deaths, m.solo_deaths = m.rev + 1, m.seq + len(write.events), 0, 0
+        m.rev, m.seq = m.rev + 1, m.seq + len(write.events)
+        if write.events and write.waiting_for != "permit":
+            m.deaths = m.solo_deaths = 0
         m.state, m.status, m.unread = write.state, write.status, []
         m.rows += len(write.rows)
         m.acted |= write.act
@@ -181,7 +183,8 @@ class Model(Places):
                     self.free(m)
                     self.lower(m)
             case _:
-                self.drop_permits(m)
+                if not write.begins:
+                    self.drop_permits(m)
         return word
 
     def release(self, owner: str, task_id: str, fence: int) -> str:

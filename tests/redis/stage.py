@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tests.redis.audit import Shard, faults, leftovers, read
@@ -74,7 +75,8 @@ class Stage(Time, Operators):
         act = more == "act" and move == "stay" and m is not None and bool(m.latest)
         if more == "permit":
             wake_at = FAR if wake_at is None else wake_at
-        return make(hand, move, state, undoing=undoing, wake_at=wake_at, act=act, permit=more == "permit")
+        made = make(hand, move, state, undoing=undoing, wake_at=wake_at, act=act, permit=more == "permit")
+        return replace(made, begins=act and bool(m and m.permits))  # whoever has permits is about to begin
 
     def _sent(self, owner: str, write: Write) -> Sent:
         return next(one for one in self.sent if one.owner == owner and one.write is write)

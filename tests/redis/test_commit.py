@@ -271,14 +271,6 @@ def test_outbox_rows_are_written_in_order(verbs: Verbs) -> None:
     assert verbs.score("outboxes", "m") == first, "the index has the oldest row's time"
 
 
-def test_any_commit_resets_deaths(verbs: Verbs) -> None:
-    m = begun(verbs)
-    verbs.redis.hset(verbs.key("mission:m"), "deaths", 2)
-    verbs.commit("w1", m.write())
-
-    assert verbs.record("m")["deaths"] == "0"
-
-
 def test_counts_follow_status_and_state(verbs: Verbs) -> None:
     m = begun(verbs)
     verbs.commit("w1", m.write(state="B"))

@@ -96,7 +96,7 @@ def test_whoever_got_on_is_no_suspect(verbs: Verbs) -> None:
         verbs.take(f"solo-{n}", 1)
         lost(verbs, f"solo-{n}")
     m = verbs.take("solo-9", 1)["m"]
-    verbs.commit("solo-9", m.write())
+    verbs.commit("solo-9", m.write(events=(event(),)))
     lost(verbs, "solo-9")
 
     assert (verbs.place("m"), verbs.record("m")["solo_deaths"], verbs.record("m")["deaths"]) == ("lane", "1", "1")

@@ -1,5 +1,7 @@
 """latest (P11): per target and aspect the newest intent acts; an older one is told so by the commit that would act."""
 
+import pytest
+
 from tests.redis.audit import faults, read
 from tests.redis.scripts_client import FAR, New, Taken, Verbs
 
@@ -141,3 +143,14 @@ def test_a_replay_is_the_newest_again(verbs: Verbs) -> None:
     verbs.replay("dead")
     verbs.commit("w1", verbs.take("w1")["dead"].write("end"))
     assert intents(verbs) == [], "in its last run it did not act"
+
+
+@pytest.mark.parametrize(("begins", "left"), [(True, ["m"]), (False, [])])
+def test_an_act_that_begins_keeps_its_permits(verbs: Verbs, *, begins: bool, left: list[str]) -> None:
+    """P12: the permits come first, since who waits for one has not acted; and then they are for the act."""
+    m = wants(verbs, "m")
+    assert verbs.run("permit", "w1", "m", m.fence, "dep:bank", 1) == b"OK"
+    assert verbs.commit("w1", m.write("stay", act=True, begins=begins))[0].word == "OK"
+
+    assert [one.decode() for one in verbs.redis.hkeys(verbs.key("permits:dep:bank"))] == left
+    assert faults(read(verbs.redis)) == []
