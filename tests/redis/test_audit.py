@@ -51,9 +51,8 @@ def test_what_is_left_of_a_mission_that_is_gone_is_for_retire(verbs: Verbs) -> N
 def test_signals_of_a_lost_owner_go_with_it(verbs: Verbs) -> None:
     town(verbs)
     verbs.accept(*(New(f"m{n}") for n in range(60)))
-    verbs.take(slots=50)
-    verbs.take(slots=50)
-    verbs.event("leased", "e2")
+    for task_id in [*verbs.take(slots=50), *verbs.take(slots=50)]:
+        verbs.event(task_id, "e2")
     verbs.set_score("owners", "w1", 1)
     for _ in range(2):
         verbs.claim("w2", 0, renew_ms=0)
@@ -242,6 +241,17 @@ def test_a_count_that_moves_meanwhile_is_left_alone(verbs: Verbs, wrong: str) ->
     before = verbs.redis.hgetall(verbs.key("counts"))
     assert call(verbs, "counted", wrong, "99", "t|SUCCEEDED|NEXT", "2").repairs == []
     assert verbs.redis.hgetall(verbs.key("counts")) == before
+
+
+def test_a_count_that_moves_back_and_forth_is_left_alone(verbs: Verbs) -> None:
+    """One comes and another goes in one script: the number is as before, and who was counted is not who is there."""
+    verbs.accept(New("one"), New("two"))
+    taken = verbs.take()
+    verbs.commit("w1", taken["one"].write(state="B"))
+    call(verbs, "mark", "t|RUNNING|B")
+    verbs.commit("w1", taken["one"].write(rev=1, state="C"), taken["two"].write(state="B"))
+    assert call(verbs, "counted", "t|RUNNING|B", "0").repairs == []
+    assert faults(read(verbs.redis)) == []
 
 
 def test_a_count_that_was_not_marked_is_left_alone(verbs: Verbs) -> None:
