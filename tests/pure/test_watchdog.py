@@ -1,10 +1,13 @@
 """When a loop that is stuck ends its process, and when it does not."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 
+import pytest
+
 from shared.errors import RedisAwayError
-from shared.loop import Loop
+from shared.loop import Answer, Loop
 from shared.loops import Loops
 from shared.redis import ReplyError
 from shared.watchdog import WEATHER, Watchdog
@@ -91,8 +94,17 @@ async def test_a_loop_that_redis_refuses_is_not_ready_and_not_wedged() -> None:
         assert wedged is None
 
 
-async def test_only_vital_loops_end_a_process() -> None:
-    clock, loops = HandClock(), Loops()
-    loops.add(Loop("retire", Script(*(KeyError() for _ in range(40))), trigger="timed", interval_s=1, vital=False))
-    loops.add(Loop("claim", Script(), trigger="timed", interval_s=1))
-    assert loops.wedged(clock.now, WEATHER) == {}
+@pytest.mark.parametrize("vital", [True, False])
+async def test_only_vital_loops_end_a_process(*, vital: bool) -> None:
+    clock, loops, begun = HandClock(), Loops(), asyncio.Event()
+
+    async def hangs() -> Answer:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    loop = loops.add(Loop("tidy", hangs, trigger="timed", interval_s=1, vital=vital, clock=clock))
+    async with running(loop):
+        await asyncio.wait_for(begun.wait(), 5)
+        assert loops.wedged(clock.now + 9, WEATHER) == {}
+        assert set(loops.wedged(clock.now + 11, WEATHER)) == ({"tidy"} if vital else set())
