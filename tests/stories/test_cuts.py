@@ -142,7 +142,7 @@ async def test_a_cancel_cuts_it(bench: Bench) -> None:
 
 async def test_a_lost_mission_is_not_committed_by_the_time_out_that_came_with_the_loss(bench: Bench) -> None:
     runner, task = await bench.run(Slow, "wait")
-    runner._cancel("timeout")
+    runner._handling._cancel("timeout")
     runner.drop()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
