@@ -32,7 +32,7 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``looks``                             hash    first looks at lapsed owners: lease end and time of the look
 ``held:<owner>``                      set     missions this owner leases
 ``signals:<owner>``                   set     those among them with unread entries
-``permits:<scope>``                   hash    who holds a permit of dep:…, type:… or tenant:…: id → fence; ends with the commit
+``permits:<scope>``                   hash    who holds a permit of dep:…, type:… or tenant:…: id → fence of its lease
 ``permit_queue:<scope>``              zset    missions that wait for one, by priority, then by when they first asked
 ``breaker:<dependency>``              hash    whether it may be called, and its budget of retries (breaker.lua)
 ``calls:<dependency>``                zset    calls under way, ``id:fence``, by when they are over in any case, epoch ms
