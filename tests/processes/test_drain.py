@@ -31,7 +31,7 @@ async def test_b28_what_can_finish_its_state_does_and_the_next_state_is_another_
     assert b"reclaimed" not in b"".join(events(stack, one))
 
 
-async def test_b28_what_cannot_finish_in_time_is_handed_back_and_no_death_is_counted(stack: Stack, front: Front) -> None:
+async def test_b28_what_cannot_finish_in_time_is_handed_back_without_a_death(stack: Stack, front: Front) -> None:
     one = await front.send("test.slow", payload={"seconds": 60})
     await eventually(partial(acting, front, one))
     spare = stack.worker()

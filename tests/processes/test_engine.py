@@ -113,7 +113,7 @@ async def test_p11_a_newer_command_that_never_got_its_permit_replaces_nothing(st
 
 
 async def _waits(front: Front, one: str, what: str) -> bool:
-    return (await front.result(one, wait=0))["waiting_for"] == what
+    return bool((await front.result(one, wait=0))["waiting_for"] == what)
 
 
 async def test_p9_a_bulk_mission_gives_its_slot_to_urgent_work_after_a_commit(stack: Stack, front: Front) -> None:
