@@ -8,6 +8,7 @@ import uvloop
 from backend_loop import registry
 from backend_loop.devices.http import HttpDevice, http_client
 from backend_loop.mission import DefinitionError
+from backend_loop.services import Services
 from backend_loop.worker import LoopWorker, port_file
 from shared import garbage, health, logs, redis_url, telemetry
 from shared.fleet import FleetMismatchError
@@ -35,7 +36,8 @@ def run(settings: Settings) -> None:
     asyncio.set_event_loop(loop)
     client = http_client()
     device = HttpDevice(settings.home_url, client) if settings.home_url else None
-    worker = LoopWorker(types, settings, settings.redis_url, device=device)
+    services = Services(settings.outside_url, client) if settings.outside_url else None
+    worker = LoopWorker(types, settings, settings.redis_url, device=device, services=services)
     serving = loop.create_task(
         health.serve(worker.checks, settings.host, settings.health_port, port_file(settings, worker.instance))
     )

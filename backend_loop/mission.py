@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from backend_loop.course import Plan, StatePlan
 from backend_loop.definition import check, check_versions, skip_event
 from backend_loop.mission_type import MissionType
-from backend_loop.outcomes import Fail
+from backend_loop.outcomes import LONGEST_S, Fail
 from backend_loop.outcomes import Retry as Again
 from backend_loop.promises import DefinitionError
 from backend_loop.states import Latest, StateSpec, UndoSpec, state, steps, undo
@@ -111,7 +111,10 @@ class Mission:
 
 
 def outcome_of(error: BaseException, definition: MissionType) -> Fail | Again:
-    """What a handler's exception means: its nearest class that the type names decides; unknown ones are tried again."""
+    """What a handler's exception means: its nearest class that the type names decides; unknown ones are tried again.
+
+    One that has `after_s` is tried again in so many seconds at the earliest, as the other side asked.
+    """
     mission = definition.mission
     sentence = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     for kind in type(error).__mro__:
@@ -119,7 +122,8 @@ def outcome_of(error: BaseException, definition: MissionType) -> Fail | Again:
             break
         if kind in mission.permanent:
             return Fail(sentence)
-    return Again(sentence)
+    after_s = getattr(error, "after_s", 0.0)
+    return Again(sentence, after_s=after_s if isinstance(after_s, int | float) and 0 <= after_s <= LONGEST_S else 0.0)
 
 
 def _define(cls: type[Mission]) -> MissionType:

@@ -9,7 +9,7 @@ from typing import Final
 from backend_loop.mission import DefinitionError, Mission, MissionType
 
 GROUP: Final = "dualloop.missions"
-BUILT_IN: Final = ("backend_loop.missions.device_control",)
+BUILT_IN: Final = tuple(f"backend_loop.missions.{name}" for name in ("device_control", "order_fulfil", "payment_ship"))
 """Modules of the mission types that come with the product."""
 
 

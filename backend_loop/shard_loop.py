@@ -12,6 +12,7 @@ from backend_loop.lease import Lease
 from backend_loop.mission import MissionType
 from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.runner import Runner
+from backend_loop.services import Services
 from backend_loop.slots import Slots
 from backend_loop.store import Claimed, LapsedError, LostError, Store
 from backend_loop.suspects import Suspect, Suspects, is_suspect
@@ -42,7 +43,7 @@ class ShardLoop:
         store: of the shard.
         types: what this process knows, by ``type@version``.
         slots: shared by all shards.
-        clock, admission, executors, device: what handlers may use.
+        clock, admission, executors, device, services: what handlers may use.
         suspects: those of this worker that run alone.
         watch: over its event loop.
         settings: of the process.
@@ -63,6 +64,7 @@ class ShardLoop:
         watch: BlockWatch,
         settings: Settings,
         freed: Callable[[], None],
+        services: Services | None = None,
     ) -> None:
         """Nothing runs yet: start its `loops`."""
         self._store, self._types, self._slots, self._suspects = store, types, slots, suspects
@@ -74,6 +76,7 @@ class ShardLoop:
             wakes=self._wakes,
             max_output=settings.max_output,
             device=device,
+            services=services,
             ran=watch.ran,
         )
         self._kinds = "," + ",".join(sorted(types)) + ","

@@ -27,6 +27,7 @@ from backend_loop.lifeline import die_with, take_along
 from backend_loop.mission import Mission, MissionType
 from backend_loop.redis_clock import RedisClock
 from backend_loop.runner import Runner
+from backend_loop.services import Services
 from backend_loop.store import Claimed, LostError, Store
 from backend_loop.toolbox import Outside
 from shared import keys, logs, telemetry
@@ -127,6 +128,7 @@ class Solo:
             wakes=lambda _seconds: None,
             max_output=settings.max_output,
             device=HttpDevice(settings.home_url, client) if settings.home_url else None,
+            services=Services(settings.outside_url, client) if settings.outside_url else None,
             ran=self._watch.ran,
         )
         self._runner = Runner(self._claimed, self._definition, store, outside)

@@ -124,6 +124,11 @@ class StepTools(Generic[P, C]):
         self.envelope, self.payload, self.context = envelope, payload, context
         self._ends_at, self._check = facts.ends_at, check
 
+    @property
+    def undoes(self) -> str:
+        """In an undo: the key under which the state has had its effect, if it had one (P21)."""
+        return self.key.replace(":UNDO_", ":", 1)
+
     def remaining_s(self) -> float:
         """Seconds until the mission's deadline, by Redis' clock; negative once it has passed."""
         return self._ends_at - boottime()

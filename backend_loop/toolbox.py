@@ -1,7 +1,7 @@
 """What a handler is given: its context, the facts of its run, and guarded ways to the outside."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -12,6 +12,7 @@ from backend_loop.lease import Lease
 from backend_loop.machine import Course
 from backend_loop.outcomes import LONGEST_S
 from backend_loop.redis_clock import RedisClock
+from backend_loop.services import Services, ServiceUnavailable, Stamp
 from backend_loop.store import Claimed, LapsedError
 from shared.envelope import Envelope
 from shared.telemetry import Trace
@@ -44,6 +45,7 @@ class Outside:
         wakes: told in how many seconds a mission that now waits is due, so that nobody sleeps through it.
         max_output: bytes that a commit's document, result and events may have together.
         device: the way to devices, if there is one.
+        services: the way to outside services, if there is one.
         ran: told of each handler that has run in the event loop.
     """
 
@@ -54,6 +56,7 @@ class Outside:
     wakes: Callable[[float], None]
     max_output: int = 1024 * 1024
     device: Device | None = None
+    services: Services | None = None
     ran: Callable[[Callable[..., Any]], None] = _nothing
 
 
@@ -123,6 +126,11 @@ class Toolbox(Generic[P, C]):
         return self._key
 
     @property
+    def undoes(self) -> str:
+        """In an undo: the key under which the state has had its effect, if it had one (P21)."""
+        return self._key.replace(":UNDO_", ":", 1)
+
+    @property
     def fence(self) -> int:
         """Rises with every claim in the shard, also from one mission to the next on a target (P2)."""
         return self._claimed.fence
@@ -170,6 +178,39 @@ class Toolbox(Generic[P, C]):
         self.check()
         deadline = time.monotonic() + min(within_s, self.remaining_s())
         await device.act(command, key=self.key, fence=self.fence, deadline=deadline, traceparent=self.traceparent)
+
+    async def ask(self, path: str, *, within_s: float = 5.0) -> dict[str, Any]:
+        """Read something of an outside service now, such as ``stock/items/lamp``.
+
+        Raises:
+            ServiceUnavailable, ServiceRefused: see `backend_loop.services`.
+        """
+        return await self._services().get(path, within_s=self._within(within_s), traceparent=self.traceparent)
+
+    async def order(self, path: str, body: Mapping[str, Any], *, within_s: float = 5.0) -> dict[str, Any]:
+        """Have an outside service do something, with this state's key and fence, unless lease or deadline are gone.
+
+        The services do it once per key, and answer a second try as they did the first: what they say counts, not what
+        was asked. One such call a state, since a state has one key.
+
+        Raises:
+            ServiceUnavailable, ServiceRefused: see `backend_loop.services`.
+            DeadlinePassedError, LapsedError: see `check`.
+        """
+        services = self._services()
+        self.check()
+        stamp = Stamp(self.key, self.fence, self.traceparent)
+        return await services.post(path, body, within_s=self._within(within_s), stamp=stamp)
+
+    def _within(self, within_s: float) -> float:
+        return min(within_s, max(0.0, self.remaining_s()))
+
+    def _services(self) -> Services:
+        if self._outside.services is None:
+            raise ServiceUnavailable(
+                "no outside services are configured: set DUALLOOP_OUTSIDE_URL, or start everything with `dualloop up`"
+            )
+        return self._outside.services
 
     def _device(self) -> Device:
         if self._outside.device is None:

@@ -26,6 +26,7 @@ from backend_loop.loops import audit
 from backend_loop.mission import MissionType
 from backend_loop.mission_type import rows_of
 from backend_loop.redis_clock import RedisClock
+from backend_loop.services import Services
 from backend_loop.shard_loop import CUT_S, ShardLoop
 from backend_loop.slots import Slots
 from backend_loop.store import Store
@@ -65,6 +66,7 @@ class LoopWorker(Worker):
         settings: of the process.
         redis_url: where its Redis is.
         device: the way to devices, for handlers that observe and act.
+        services: the way to outside services, for handlers that call them.
         arq: further arguments of ``arq.Worker``: ``functions cron_jobs on_startup on_shutdown burst handle_signals``.
     """
 
@@ -75,6 +77,7 @@ class LoopWorker(Worker):
         redis_url: str,
         *,
         device: Device | None = None,
+        services: Services | None = None,
         **arq: Any,
     ) -> None:
         """Wire the process; nothing is opened yet."""
@@ -91,7 +94,8 @@ class LoopWorker(Worker):
         )
         limit = settings.max_transitions
         self.types = {kind: replace(one, plan=replace(one.plan, max_transitions=limit)) for kind, one in types.items()}
-        self.settings, self.redis_url, self.device = settings, redis_url, device
+        self.settings, self.redis_url = settings, redis_url
+        self.device, self.services = device, services
         self.loops, self.checks = Loops(), health.Checks()
         self.shards: list[ShardLoop] = []
         self.ready = asyncio.Event()
@@ -202,6 +206,7 @@ class LoopWorker(Worker):
                 admission=Admission(link, shard, self.settings, clock, breakers),
                 executors=self._executors,
                 device=self.device,
+                services=self.services,
                 suspects=suspects,
                 watch=self._block_watch,
                 settings=self.settings,

@@ -23,6 +23,7 @@ class Plan:
     held: HeldRedis | None = None
     """The embedded Redis, if it is ours to run."""
     own_home: bool = True
+    own_outside: bool = True
     workers: int = 1
     verbose: bool = False
     """The parts write to the terminal instead of their logs."""
@@ -34,12 +35,13 @@ class Plan:
 
 
 def stages(plan: Plan) -> list[list[Part]]:
-    """Foreground, background, home, Redis: the order of stopping. Their graces add up to the drain of the settings."""
+    """Foreground, background, what is simulated, Redis: the order of stopping; the graces add up to the drain."""
     settings, drain = plan.settings, plan.settings.drain_s
     common = {
         "DUALLOOP_STATE_DIR": str(settings.state_dir),
         "DUALLOOP_REDIS_URL": str(settings.redis_url),
         "DUALLOOP_HOME_URL": str(settings.home_url),
+        "DUALLOOP_OUTSIDE_URL": str(settings.outside_url),
         "PYTHONUNBUFFERED": "1",
     }
     if settings.log_format == "auto" and sys.stdout.isatty():
@@ -61,8 +63,14 @@ def stages(plan: Plan) -> list[list[Part]]:
         [python("foreground", 0.15, f"{plan.url}/readyz", DUALLOOP_PORT=str(settings.port))],
         [worker(number) for number in range(plan.workers)],
     ]
+    simulated = []
     if plan.own_home:
-        built.append([python("home", 0.1, str(settings.home_url), DUALLOOP_HOME_PORT=str(settings.home_port))])
+        simulated.append(python("home", 0.1, str(settings.home_url), DUALLOOP_HOME_PORT=str(settings.home_port)))
+    if plan.own_outside:
+        there = {"DUALLOOP_OUTSIDE_PORT": str(settings.outside_port), "DUALLOOP_URL": plan.url}
+        simulated.append(python("outside", 0.1, f"{settings.outside_url}/livez", **there))
+    if simulated:
+        built.append(simulated)
     if plan.held is not None:
         built.append([_redis(plan.held, log_path(settings.state_dir, "redis"))])
     return built

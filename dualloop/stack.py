@@ -137,8 +137,19 @@ def _supervise(settings: Settings, workers: int, verbose: bool, terminal: Termin
     own_home = settings.home_url is None
     home_port = settings.home_port or free_port(settings.home_host)
     home_url = settings.home_url or local_url(settings.home_host, home_port)
-    settled = settings.model_copy(update={"redis_url": url, "home_port": home_port, "home_url": home_url})
-    return asyncio.run(_run(Plan(settled, held, own_home, workers, verbose), terminal, lifeline))
+    own_outside = settings.outside_url is None
+    outside_port = settings.outside_port or free_port(settings.outside_host)
+    outside_url = settings.outside_url or local_url(settings.outside_host, outside_port)
+    addresses = {"home_port": home_port, "home_url": home_url, "outside_port": outside_port, "outside_url": outside_url}
+    plan = Plan(
+        settings.model_copy(update={"redis_url": url, **addresses}),
+        held,
+        own_home=own_home,
+        own_outside=own_outside,
+        workers=workers,
+        verbose=verbose,
+    )
+    return asyncio.run(_run(plan, terminal, lifeline))
 
 
 async def _run(plan: Plan, terminal: Terminal, lifeline: int) -> int:

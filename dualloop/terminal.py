@@ -37,6 +37,7 @@ class Terminal:
             "Try": example,
             "Result": f"curl '{url}/v1/results/CORRELATION_ID?wait=10'",
             "Home": str(settings.home_url),
+            "Outside": str(settings.outside_url),
             "Redis": f"{server}{redact(str(settings.redis_url))}",
             "Logs": "this terminal" if plan.verbose else f"{settings.state_dir / 'logs'}",
             "Stop": "Ctrl-C",

@@ -25,7 +25,14 @@ class Settings(BaseSettings):
     home_url: str | None = Field(
         None, description="base URL of the home, for adapter and hand switch; unset: that of the state folder"
     )
-    state_dir: Path = Field(Path(".dualloop"), description="folder of the embedded Redis, the home and process files")
+    outside_host: str = Field("127.0.0.1", description="address the demonstration's outside services listen on")
+    outside_port: int = Field(0, ge=0, le=65535, description="port of these services; 0: a free one")
+    outside_url: str | None = Field(
+        None, description="base URL of the outside services that missions call; unset: that of the state folder"
+    )
+    state_dir: Path = Field(
+        Path(".dualloop"), description="folder of the embedded Redis, the home, the outside services and process files"
+    )
     redis_url: str | None = Field(None, description="redis://, rediss:// or unix://; unset: the embedded Redis of `up`")
     redis_server: Path | None = Field(None, description="program of the embedded Redis; unset: the bundled one")
     catalogue: Path | None = Field(

@@ -17,7 +17,7 @@ def up(
     *,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the logs of the parts here.")] = False,
 ) -> None:
-    """Run everything on this machine: Redis, foreground, background and a simulated home."""
+    """Run everything on this machine: Redis, foreground, background, a simulated home and outside services."""
     from dualloop.stack import up as run  # noqa: PLC0415  other commands start without its imports
 
     raise typer.Exit(run(Settings(), workers=workers, verbose=verbose))
@@ -48,13 +48,14 @@ def home() -> None:
 
 
 def _joined(settings: Settings) -> Settings:
-    """Settings with the Redis and the home of the ``up`` that runs on the state folder, unless they name others."""
+    """Settings with what the ``up`` that runs on the state folder has, unless they name others."""
     given = {}
     if settings.redis_url is None:
         given["redis_url"] = _redis_url(settings)
-    if settings.home_url is None:
-        with contextlib.suppress(OSError):  # there is none
-            given["home_url"] = (settings.state_dir / "home.url").read_text()
+    for name in ("home", "outside"):
+        if getattr(settings, f"{name}_url") is None:
+            with contextlib.suppress(OSError):  # there is none
+                given[f"{name}_url"] = (settings.state_dir / f"{name}.url").read_text()
     return settings.model_copy(update=given)
 
 

@@ -1,0 +1,116 @@
+"""`payment.ship`: have it paid, wait for the bank's word, then ship; what was paid goes back if it cannot be shipped.
+
+Between the order and the bank's word lie seconds or days, so nothing that was true before is believed after it: stock
+and address are read again where the shipment is prepared.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from pydantic import BaseModel, Field
+
+from backend_loop.mission import Mission, state, undo
+from backend_loop.missions.shop import (
+    BACK,
+    FORTH,
+    PAYMENT,
+    SHIPPING,
+    STOCK,
+    NotAsPromisedError,
+    Order,
+    at,
+    live_address,
+    total_cents,
+)
+from backend_loop.outcomes import Go, Outcome, WaitFor
+from backend_loop.services import ServiceRefused
+from backend_loop.toolbox import Toolbox
+
+DAY_S: Final = 86_400.0
+
+
+class PaymentShip(Mission):
+    """Pay, wait until it is paid, prepare the shipment, ship."""
+
+    type = "payment.ship"
+    target = "order"
+    deadline_s = 3 * DAY_S
+    permanent = (ServiceRefused, NotAsPromisedError)
+    table: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "INITIAL": {"valid": "PAYING"},
+        "PAYING": {"PAYMENT_CONFIRMED": "PREPARING_SHIPMENT", "timed_out": "FAILED"},
+        "PREPARING_SHIPMENT": {"prepared": "SHIPPING"},
+        "SHIPPING": {"shipped": "TAKING_STOCK"},
+        "TAKING_STOCK": {"taken": "SUCCEEDED"},
+    }
+
+    class Payload(Order):
+        """The order, and how long the customer may take to pay."""
+
+        patience_s: float = Field(DAY_S, gt=0, le=2 * DAY_S)
+
+    class Context(BaseModel):
+        """What was asked and paid, and what the services have made for it."""
+
+        amount_cents: int = 0
+        paid: dict[str, Any] | None = None
+        address: dict[str, str] | None = None
+        reservation: str = ""
+        shipment: str = ""
+
+    @state("INITIAL", uses=(STOCK,), retry=FORTH)
+    async def begin(self, tools: Toolbox[Payload, Context]) -> Outcome:
+        """What it costs now, and whether it is there at all."""
+        tools.context.amount_cents = await total_cents(tools)
+        return Go("valid")
+
+    @state("PAYING", acting=True, uses=(PAYMENT,), retry=FORTH)
+    async def pay(self, tools: Toolbox[Payload, Context]) -> Outcome:
+        """Order the payment, then wait, over restarts of everything; a word that comes early is remembered."""
+        payload = tools.payload
+        body = {"order": payload.order, "customer": payload.customer, "amount_cents": tools.context.amount_cents}
+        await tools.order("payment/orders", {**body, "mission": tools.task_id})
+        return WaitFor("PAYMENT_CONFIRMED", payload.patience_s)
+
+    @undo("PAYING", uses=(PAYMENT,), retry=BACK)
+    async def refund(self, tools: Toolbox[Payload, Context]) -> None:
+        """Give it back; what was not paid yet cannot be paid any more."""
+        await tools.order(f"payment/orders/{at(tools.undoes)}/refund", {"order": tools.payload.order})
+
+    @state("PREPARING_SHIPMENT", acting=True, uses=(STOCK, SHIPPING), retry=FORTH)
+    async def prepare(self, tools: Toolbox[Payload, Context]) -> Outcome:
+        """Is it still there, and where does the customer live now? Then keep it."""
+        payload, context = tools.payload, tools.context
+        context.paid = tools.received
+        if (tools.received or {}).get("amount_cents") != context.amount_cents:
+            raise NotAsPromisedError(f"{tools.received} was paid, and not {context.amount_cents} cents")
+        context.address = await live_address(tools)
+        made = await tools.order("stock/reservations", {"order": payload.order, "lines": payload.wanted})
+        context.reservation = made["id"]
+        return Go("prepared")
+
+    @undo("PREPARING_SHIPMENT", uses=(STOCK,), retry=BACK)
+    async def release(self, tools: Toolbox[Payload, Context]) -> None:
+        """Back on the shelf, taken or not."""
+        await tools.order(f"stock/reservations/{at(tools.undoes)}/release", {"order": tools.payload.order})
+
+    @state("SHIPPING", acting=True, uses=(SHIPPING,), retry=FORTH)
+    async def ship(self, tools: Toolbox[Payload, Context]) -> Outcome:
+        """Write the shipment."""
+        payload, context = tools.payload, tools.context
+        body = {"order": payload.order, "customer": payload.customer, "lines": payload.wanted}
+        made = await tools.order("shipping/shipments", {**body, "address": context.address})
+        context.shipment, context.address = made["id"], made["address"]
+        return Go("shipped")
+
+    @undo("SHIPPING", uses=(SHIPPING,), retry=BACK)
+    async def unship(self, tools: Toolbox[Payload, Context]) -> None:
+        """No parcel leaves."""
+        await tools.order(f"shipping/shipments/{at(tools.undoes)}/cancel", {"order": tools.payload.order})
+
+    @state("TAKING_STOCK", acting=True, uses=(STOCK,), retry=FORTH)
+    async def take(self, tools: Toolbox[Payload, Context]) -> Outcome:
+        """What was kept leaves the house; PREPARING_SHIPMENT's undo brings it back."""
+        context = tools.context
+        await tools.order(f"stock/reservations/{at(context.reservation)}/commit", {"order": tools.payload.order})
+        return Go("taken", result={"order": tools.payload.order, **context.model_dump()})

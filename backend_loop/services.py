@@ -1,0 +1,131 @@
+"""Outside services over HTTP: read what they know, and have them do something once per key."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+import httpx
+
+from backend_loop.outcomes import LONGEST_S
+
+NOT_NOW: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
+"""Refusals that hold for now only, as every server error does."""
+
+
+class ServiceUnavailable(Exception):  # noqa: N818  a state of the other side, not a fault of the program
+    """It gave no answer that can be used; what was ordered may have been done. The same key may be sent again.
+
+    Args:
+        after_s: when it wants to be asked again (``Retry-After``), seconds from now.
+    """
+
+    def __init__(self, sentence: str, after_s: float = 0.0) -> None:
+        """`sentence` is for a person."""
+        super().__init__(sentence)
+        self.after_s = after_s
+
+
+class ServiceRefused(Exception):  # noqa: N818  as above
+    """It says no, has done nothing, and will say so again.
+
+    Args:
+        code: its word for why, such as ``out_of_stock``.
+    """
+
+    def __init__(self, sentence: str, code: str) -> None:
+        """`sentence` is for a person."""
+        super().__init__(sentence)
+        self.code = code
+
+
+class Stamp(NamedTuple):
+    """Who orders: the key of the effect, the fence of the lease, the trace."""
+
+    key: str
+    fence: int
+    traceparent: str
+
+
+class Services:
+    """The services below one base URL; a path begins with a service's name.
+
+    Args:
+        base_url: of the services.
+        client: shared with other users; closing it is its owner's business.
+    """
+
+    def __init__(self, base_url: str, client: httpx.AsyncClient) -> None:
+        """Connect to nothing yet."""
+        self._base, self._client = base_url.rstrip("/"), client
+
+    async def get(self, path: str, *, within_s: float, traceparent: str) -> dict[str, Any]:
+        """Read.
+
+        Raises:
+            ServiceUnavailable, ServiceRefused: as they say.
+        """
+        return await self._send("GET", path, None, within_s, {"traceparent": traceparent})
+
+    async def post(self, path: str, body: Mapping[str, Any], *, within_s: float, stamp: Stamp) -> dict[str, Any]:
+        """Have it done, once per key.
+
+        Raises:
+            ServiceUnavailable, ServiceRefused: as they say.
+        """
+        headers = {"idempotency-key": stamp.key, "fence": str(stamp.fence), "traceparent": stamp.traceparent}
+        return await self._send("POST", path, body, within_s, headers)
+
+    async def _send(
+        self, method: str, path: str, body: Mapping[str, Any] | None, within_s: float, headers: Mapping[str, str]
+    ) -> dict[str, Any]:
+        name = path.partition("/")[0]
+        if within_s <= 0:
+            raise ServiceUnavailable(f"no time is left to ask {name}")
+        try:
+            async with asyncio.timeout(within_s):  # httpx counts each phase by itself
+                answer = await self._client.request(
+                    method, f"{self._base}/{path}", json=body, headers=dict(headers), timeout=within_s
+                )
+        except (httpx.TransportError, TimeoutError) as fault:
+            why = "out of time" if isinstance(fault, httpx.TimeoutException | TimeoutError) else str(fault)
+            raise ServiceUnavailable(f"{name} gave no answer: {why or type(fault).__name__}") from fault
+        return _read(name, answer)
+
+
+def _read(name: str, answer: httpx.Response) -> dict[str, Any]:
+    document = _document(answer)
+    if answer.is_success:
+        if document is None:
+            raise ServiceUnavailable(f"{name} gave an answer that is no JSON object")
+        return document
+    told = (document or {}).get("detail")
+    sentence = f"{name}: {told if isinstance(told, str) else f'HTTP {answer.status_code}'}"
+    if answer.is_client_error and answer.status_code not in NOT_NOW:
+        raise ServiceRefused(sentence, str((document or {}).get("code", answer.status_code)))
+    raise ServiceUnavailable(sentence, _after_s(answer.headers.get("retry-after")))
+
+
+def _document(answer: httpx.Response) -> dict[str, Any] | None:
+    try:
+        document = answer.json()
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _after_s(header: str | None) -> float:
+    """Seconds or a date; nothing where it is neither."""
+    if header is None:
+        return 0.0
+    if header.isascii() and header.isdigit():
+        return min(float(header), LONGEST_S)
+    try:
+        at = parsedate_to_datetime(header)
+    except ValueError:
+        return 0.0
+    until = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    return min(max(0.0, (until - datetime.now(UTC)).total_seconds()), LONGEST_S)
