@@ -23,6 +23,7 @@ from backend_loop.devices.protocol import Device
 from backend_loop.executors import Executors
 from backend_loop.lease import Lease, Renewal
 from backend_loop.loops import audit
+from backend_loop.loops.schedules import Schedules
 from backend_loop.mission import MissionType
 from backend_loop.mission_type import rows_of
 from backend_loop.redis_clock import RedisClock
@@ -31,7 +32,7 @@ from backend_loop.shard_loop import CUT_S, ShardLoop
 from backend_loop.slots import Slots
 from backend_loop.store import Store
 from backend_loop.suspects import Suspects
-from shared import health, keys
+from shared import health, keys, schedules
 from shared.errors import RedisAwayError
 from shared.fleet import Fleet
 from shared.leader import Leader
@@ -96,7 +97,7 @@ class LoopWorker(Worker):
         self.types = {kind: replace(one, plan=replace(one.plan, max_transitions=limit)) for kind, one in types.items()}
         self.settings, self.redis_url = settings, redis_url
         self.device, self.services = device, services
-        self.loops, self.checks = Loops(), health.Checks()
+        self.loops, self.checks, self._fleet = Loops(), health.Checks(), Fleet(settings.shards)
         self.shards: list[ShardLoop] = []
         self.ready = asyncio.Event()
         self._slots = Slots(settings)
@@ -185,7 +186,7 @@ class LoopWorker(Worker):
         while not joined:
             await link.up()
             try:
-                await Fleet(self.settings.shards).join(link)
+                await self._fleet.join(link)
                 joined = True
             except RedisAwayError as error:
                 log.warning("fleet not joined yet", error=str(error))
@@ -216,9 +217,19 @@ class LoopWorker(Worker):
             self.shards.append(shard_loop)
             for loop in shard_loop.loops:
                 self.loops.add(loop)
-        self._leader = Leader(link, audit.OFFICE, self.settings.lease_s)
-        for loop in (*self._own_loops(), self._leader.loop, *audit.audits(link, self._leader, self.settings)):
+        for loop in (*self._own_loops(), *self._led_loops(link)):
             self.loops.add(loop)
+
+    def _led_loops(self, link: Link) -> Iterator[Loop]:
+        """What one process of the fleet does for all, each in an office of its own, and what campaigns for these."""
+        auditor, scheduler = (
+            Leader(link, office, self.settings.lease_s) for office in (audit.OFFICE, schedules.OFFICE)
+        )
+        self._leaders = (auditor, scheduler)
+        yield from (leader.loop for leader in self._leaders)
+        yield from audit.audits(link, auditor, self.settings)
+        self._schedules = Schedules(link, self._fleet, scheduler, self.settings)
+        yield self._schedules.loop
 
     def _own_loops(self) -> Iterator[Loop]:
         yield Loop(
@@ -256,7 +267,8 @@ class LoopWorker(Worker):
             for shard in range(settings.shards)
             for pool in settings.pools
         }
-        wakes[keys.vacant(audit.OFFICE).encode()] = self._leader.loop
+        wakes |= {keys.vacant(leader.office).encode(): leader.loop for leader in self._leaders}
+        wakes[keys.PLANNED.encode()] = self._schedules.loop
         by_prefix = {keys.prefix(shard).encode(): self.shards[shard] for shard in range(settings.shards)}
 
         def hear(channel: bytes, message: bytes) -> None:
@@ -333,11 +345,7 @@ class LoopWorker(Worker):
         for shard in self.shards:
             shard.drain()
 
-        try:
-            async with asyncio.timeout(self.settings.redis_timeout_s):
-                await self._leader.resign()
-        except (RedisAwayError, TimeoutError) as error:
-            log.warning("office kept, its term will lapse", office=self._leader.office, error=str(error))
+        await asyncio.gather(*map(self._resign, self._leaders))
 
         async def empty() -> None:
             await asyncio.gather(*(shard.wait() for shard in self.shards), *self.tasks.values())
@@ -352,6 +360,13 @@ class LoopWorker(Worker):
                 await asyncio.gather(*(shard.cut() for shard in self.shards))
         except (RedisAwayError, TimeoutError) as error:
             log.warning("drain incomplete, leases will lapse", error=str(error))
+
+    async def _resign(self, leader: Leader) -> None:
+        try:
+            async with asyncio.timeout(self.settings.redis_timeout_s):
+                await leader.resign()
+        except (RedisAwayError, TimeoutError) as error:
+            log.warning("office kept, its term will lapse", office=leader.office, error=str(error))
 
     async def _leave(self, link: Link, renewal: Renewal, hints: Link) -> None:
         await self._executors.close()

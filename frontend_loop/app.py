@@ -21,6 +21,7 @@ from frontend_loop.feed import AGAIN_S, Feed
 from frontend_loop.hosts import HostCheck
 from frontend_loop.ingress import http, ws
 from frontend_loop.ingress.home import home_router
+from frontend_loop.ingress.schedules import schedules_router
 from frontend_loop.ingress.types import types_router
 from frontend_loop.ingress.verbs import verbs_router
 from frontend_loop.inspection import Inspection
@@ -31,6 +32,7 @@ from frontend_loop.operating import Operating
 from frontend_loop.operator import dead_letter_router, operator_router
 from frontend_loop.replay import Replays
 from frontend_loop.results import Results
+from frontend_loop.schedules import Schedules
 from frontend_loop.serving import Server, SocketProtocol
 from shared import catalogue_file, garbage, health, logs, telemetry
 from shared.catalogue import Catalogue
@@ -105,6 +107,8 @@ class Foreground:
         letters = DeadLetters(self.link, self.fleet)
         replays = Replays(self.link, kinds, letters, self.fleet, self.settings)
         app.include_router(dead_letter_router(letters, inspection, replays, self.results, bodies))
+        schedules = Schedules(self.link, self.fleet, self.door, self.settings)
+        app.include_router(schedules_router(schedules, bodies))
         app.include_router(home_router(self.settings))
 
     @contextlib.asynccontextmanager

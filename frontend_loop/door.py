@@ -12,9 +12,9 @@ from frontend_loop.feed import WATCH_MS
 from frontend_loop.idempotency import Idempotency, Reservation, agreed
 from frontend_loop.reading import invalid, read_command, read_json, read_payload
 from shared import keys
-from shared.catalogue import Catalogue, Entry
+from shared.catalogue import Catalogue, Entry, Row
 from shared.clock import now_ms, rfc3339
-from shared.envelope import VERSION, Command, Envelope, Source
+from shared.envelope import TENANT, VERSION, Command, Envelope, Source
 from shared.errors import Problem, RedisAwayError, RedisUnknownError, unavailable
 from shared.fleet import Fleet
 from shared.flights import Flights
@@ -56,8 +56,6 @@ class _Place:
     held: str
     reservation: Reservation | None = None
 
-
-TENANT: Final = "default"
 
 Watch = Callable[[int, str], None]
 """Called with shard and id of a mission before it is written, so that none of its news can come too early."""
@@ -109,7 +107,7 @@ class Door:
         value = read_json(raw, self._settings.max_depth)
         return await self.take(value, source, traceparent=traceparent, watch=watch, key=key)
 
-    async def take(
+    async def take(  # noqa: PLR0913  a command, and what is known of where it came from
         self,
         value: Any,
         source: Source,
@@ -117,20 +115,13 @@ class Door:
         traceparent: str | None = None,
         watch: Watch | None = None,
         key: str | None = None,
+        schedule: str | None = None,
     ) -> Ack:
-        """As `accept`, for a command that is parsed already."""
-        command = read_command(value)
-        if command.model_extra and (later := LATER & command.model_extra.keys()):
-            name = min(later)
-            raise invalid([{"pointer": f"/{name}", "detail": f"{name} is not served by this release: leave it out"}])
-        if command.on_disconnect == "cancel" and watch is None:
-            detail = "cancel goes by the socket that the command came by, and there is none: send it by /v1/ws"
-            raise invalid([{"pointer": "/on_disconnect", "detail": detail}])
+        """As `accept`, for a command that is parsed already; `schedule` is the name of the one whose command it is."""
+        command = _command(value, watched=watch is not None)
         key = agreed(key, command.idempotency_key)
         try:
-            entry = await self._entry(command)
-            read_payload(entry.validator, command.payload)
-            target = _target(command, entry)
+            entry, target = await self._fit(command)
         except Problem:
             # what was taken in stays so, whatever its type has become since
             if key is None or (repeat := await self._repeat(key, value, command, watch)) is None:
@@ -160,6 +151,7 @@ class Door:
                 now=now,
                 deadline_ms=deadline_ms,
                 traceparent=trace.child_header(),
+                schedule=schedule,
             )
             accepted_ms, known = await self._write(
                 place,
@@ -181,6 +173,21 @@ class Door:
             )
         log.often("accept", correlation_id=task_id, type=row.type, lane=lane, source=source, known=known)
         return Ack(task_id, row.type, shard, trace.child_header(), self._ack(task_id, row.type, accepted_ms), known)
+
+    async def check(self, value: Any) -> tuple[Command, Row, str | None]:
+        """Take nothing in: the command, its type and its target, if it would be taken in now without a socket.
+
+        Raises:
+            Problem: it would not.
+        """
+        command = _command(value, watched=False)
+        entry, target = await self._fit(command)
+        return command, entry.row, target
+
+    async def _fit(self, command: Command) -> tuple[Entry, str | None]:
+        entry = await self._entry(command)
+        read_payload(entry.validator, command.payload)
+        return entry, _target(command, entry)
 
     async def _place(self, key: str | None, value: Any, target: str | None) -> _Place:
         """A new id, or the one that an earlier try with this key came to."""
@@ -271,6 +278,17 @@ class Door:
         ).encode()
 
 
+def _command(value: Any, *, watched: bool) -> Command:
+    command = read_command(value)
+    if command.model_extra and (later := LATER & command.model_extra.keys()):
+        name = min(later)
+        raise invalid([{"pointer": f"/{name}", "detail": f"{name} is not served by this release: leave it out"}])
+    if command.on_disconnect == "cancel" and not watched:
+        detail = "cancel goes by the socket that the command came by, and there is none: send it by /v1/ws"
+        raise invalid([{"pointer": "/on_disconnect", "detail": detail}])
+    return command
+
+
 def _target(command: Command, entry: Entry) -> str | None:
     if command.target is not None:
         return command.target
@@ -297,6 +315,7 @@ def _envelope(  # noqa: PLR0913  the parts of the envelope
     now: int,
     deadline_ms: int,
     traceparent: str,
+    schedule: str | None,
 ) -> bytes:
     """The queue message; what the contract does not know of the command is carried along.
 
@@ -310,6 +329,8 @@ def _envelope(  # noqa: PLR0913  the parts of the envelope
         "area": command.area,
         "snapshot": command.snapshot,
     }
+    if schedule is not None:
+        theirs["schedule"] = {"name": schedule, "instant": None}
     if command.model_extra:
         theirs = {name: value for name, value in command.model_extra.items() if name not in OURS} | theirs
     return (

@@ -1,12 +1,13 @@
 """What goes in at the front and what lies on the queue: the command and the envelope."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared.status import Priority
 
 VERSION = 1
+TENANT: Final = "default"
 
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s\x00-\x1f\x7f]+$")]
 Text = Annotated[str, Field(max_length=200)]
@@ -71,6 +72,8 @@ class Envelope(BaseModel):
     actor: str | None = None
     area: str | None = None
     snapshot: dict[str, Any] | None = None
+    schedule: dict[str, Any] | None = None
+    """Which one sent it: ``name``, and its nominal ``instant``; None where somebody had it run by hand."""
     reply: Reply = Reply()
     conflict: Literal["respect_newer", "force"] = "respect_newer"
     traceparent: str | None = None

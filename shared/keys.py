@@ -11,7 +11,8 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``inbox:<id>``                        list    unread entries for the lease holder; until consumed or the end
 ``inbox_ids:<id>``                    set     ids of all entries of the run; until the end
 ``outbox:<id>``                       list    rows that a commit causes elsewhere; until carried out
-``outboxes``                          zset    missions with rows, by the time of the oldest
+``dead_rows:<id>``                    list    rows that were refused for good, and why, JSON; until retired
+``outboxes``                          zset    missions with rows, by when somebody is to carry the oldest, epoch ms
 ``lane:<priority>:<pool>:<tenant>``   zset    ready missions by order number
 ``ring:<priority>:<pool>``            zset    tenants with a lane that is not empty, by the time last served
 ``timers``                            zset    waiting missions by wake time, epoch ms
@@ -49,8 +50,13 @@ Fleet-wide, under ``dl:{s0}:``: ``fleet`` (hash: shards, mac_key), ``catalogue``
 ``catalogue_seen`` (zset: type@version by last sight of a live worker), ``catalogue_rev`` (counter of changes) and
 ``term:<office>`` (hash: who leads the fleet in it, under which term, until when).
 
-Channels, hints only: ``wake:<pool>``, ``signal:<owner>`` and ``feed:<foreground>``, each under the shard's prefix; and
-``vacant:<office>`` under that of shard 0.
+Of schedules, likewise: ``schedules`` (zset: all names), ``schedule_dues`` (zset: those that are to run, by when, epoch
+ms) and ``schedule:<name>`` (hash, until it is removed: ``plan rev paused created_at changed_at``; ``next due`` the next
+instant and when to run it; ``firing firing_task`` the run under way; ``last last_at last_task fired`` those before it;
+``ran_at ran_task ran_by`` one by hand; ``trouble trouble_at`` why it cannot be run).
+
+Channels, hints only: ``wake:<pool>``, ``carry`` (rows were written), ``signal:<owner>`` and ``feed:<foreground>``, each
+under the shard's prefix; and ``vacant:<office>`` and ``planned`` (a schedule has changed) under that of shard 0.
 """
 
 from functools import cache
@@ -66,6 +72,9 @@ FLEET = prefix(0) + "fleet"
 CATALOGUE = prefix(0) + "catalogue"
 CATALOGUE_SEEN = prefix(0) + "catalogue_seen"
 CATALOGUE_REV = prefix(0) + "catalogue_rev"
+SCHEDULES = prefix(0) + "schedules"
+PLANNED = prefix(0) + "planned"
+"""Channel: a schedule is new, or has changed."""
 
 
 def mission(shard: int, task_id: str) -> str:
@@ -153,6 +162,11 @@ def outbox(shard: int, task_id: str) -> str:
     return f"{prefix(shard)}outbox:{task_id}"
 
 
+def dead_rows(shard: int, task_id: str) -> str:
+    """Rows of its outbox that were refused for good, and why."""
+    return f"{prefix(shard)}dead_rows:{task_id}"
+
+
 def counts(shard: int) -> str:
     """Missions by ``type|status|state``."""
     return f"{prefix(shard)}counts"
@@ -168,6 +182,11 @@ def wake(shard: int, pool: str) -> str:
     return f"{prefix(shard)}wake:{pool}"
 
 
+def carry(shard: int) -> str:
+    """Channel: an outbox of this shard has rows."""
+    return f"{prefix(shard)}carry"
+
+
 def signal(shard: int, owner: str) -> str:
     """Channel: a mission of this owner has unread entries; the message is its id."""
     return f"{prefix(shard)}signal:{owner}"
@@ -181,3 +200,8 @@ def feed(shard: int, foreground: str) -> str:
 def vacant(office: str) -> str:
     """Channel: the leader in this office has resigned."""
     return f"{prefix(0)}vacant:{office}"
+
+
+def schedule(name: str) -> str:
+    """A schedule."""
+    return f"{prefix(0)}schedule:{name}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-TAKES_IN: Final = frozenset({"accept", "announce", "attend", "reserve"})
+TAKES_IN: Final = frozenset({"accept", "announce", "attend", "reserve", "schedule"})
 """Verbs that take in new data; all others may write while Redis is full, or nothing would ever drain (P4)."""
 
 VERBS: Final = (
@@ -19,10 +19,13 @@ VERBS: Final = (
     "attend",
     "audit",
     "breaker",
+    "carried",
+    "carry",
     "claim",
     "commit",
     "control",
     "discard",
+    "fire",
     "permit",
     "prioritize",
     "release",
@@ -31,6 +34,8 @@ VERBS: Final = (
     "reserve",
     "resign",
     "retire",
+    "schedule",
+    "steer",
     "sweep",
     "term",
     "watch",

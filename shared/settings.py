@@ -51,6 +51,7 @@ class Settings(BaseSettings):
     retention_s: Seconds = Field(86_400.0, description="how long a result is kept")
     dead_retention_s: Seconds = Field(1_209_600.0, description="how long a dead letter is kept")
     audit_s: Seconds = Field(1.0, description="pause between two steps of the audit of a shard")
+    schedules: int = Field(10_000, ge=0, description="schedules there may be")
     stuck_s: Seconds = Field(
         60.0, description="how long a vital loop may be stuck while Redis is there, before its process ends itself"
     )
