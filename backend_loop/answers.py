@@ -10,23 +10,25 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from backend_loop.outcomes import Fail, Go, Retry, Sleep, Stop, WaitFor
+from backend_loop.outcomes import Fail, Go, Retry, Sleep, Stop, WaitFor, WaitForChildren
 
 _WITH_EVENT = (Go, WaitFor)
 _WITHOUT = (Fail, Retry, Sleep, Stop)
+_PERHAPS = (WaitForChildren,)  # with an event, or none
 
 
 class Said(NamedTuple):
     """The words of one handler.
 
     Attributes:
-        goes: events of a Go. waits: events of a WaitFor.
+        goes: events of a Go. waits: events of a WaitFor. joins: events of a WaitForChildren.
         kinds: names of the outcomes that it makes.
         whole: there is nothing else that it could answer.
     """
 
     goes: frozenset[str]
     waits: frozenset[str]
+    joins: frozenset[str]
     kinds: frozenset[str]
     whole: bool
 
@@ -93,19 +95,21 @@ class _Names:
             found = self._globals.get(node.id)
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id not in self._own:
             found = getattr(self._globals.get(node.value.id), node.attr, None)
-        return found if found in (*_WITH_EVENT, *_WITHOUT) else None
+        return found if found in (*_WITH_EVENT, *_WITHOUT, *_PERHAPS) else None
 
 
 def _read(function: ast.FunctionDef | ast.AsyncFunctionDef, names: _Names) -> Said:
-    goes, waits, kinds, whole = set[str](), set[str](), set[str](), True
+    words: dict[Any, set[str]] = {Go: set(), WaitFor: set(), WaitForChildren: set()}
+    kinds, whole = set[str](), True
     for node in _own_nodes(function):
         if isinstance(node, ast.Return):
             whole = whole and _is_plain(node.value, names)
         elif isinstance(node, ast.Call) and (kind := names.outcome(node.func)) is not None:
             kinds.add(kind.__name__)
-            if kind in _WITH_EVENT and (word := _word(node)) is not None:
-                (goes if kind is Go else waits).add(word)
-    return Said(frozenset(goes), frozenset(waits), frozenset(kinds), whole)
+            if kind in words and (word := _word(node, named=kind in _PERHAPS)) is not None:
+                words[kind].add(word)
+    goes, waits, joins = (frozenset(words[kind]) for kind in (Go, WaitFor, WaitForChildren))
+    return Said(goes, waits, joins, frozenset(kinds), whole)
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
@@ -123,9 +127,16 @@ def _is_plain(value: ast.expr | None, names: _Names) -> bool:
     if not isinstance(value, ast.Call):
         return False
     kind = names.outcome(value.func)
+    if kind in _PERHAPS:
+        given = {one.arg: one.value for one in value.keywords}  # None: more of them, made at run time
+        return None not in given and isinstance(given.get("event"), ast.Constant | None)
     return kind is not None and (kind in _WITHOUT or _word(value) is not None)
 
 
-def _word(call: ast.Call) -> str | None:
-    given = call.args[0] if call.args else next((one.value for one in call.keywords if one.arg == "event"), None)
+def _word(call: ast.Call, *, named: bool = False) -> str | None:
+    given = (
+        call.args[0]
+        if call.args and not named
+        else next((one.value for one in call.keywords if one.arg == "event"), None)
+    )
     return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else None

@@ -8,7 +8,9 @@ effect may have happened: its undo is told so. An undo has tries of its own. One
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from backend_loop import children
 from backend_loop import outcomes as o
+from backend_loop.children import Join
 from backend_loop.course import Course, Done, End, Plan, Reaction, Transition, failure, note, signed
 from shared.status import ErrorCode, Reason, Status, WaitingFor
 
@@ -66,6 +68,7 @@ def _over(course: Course, status: Status, failed_in: str) -> Course:
         done=course.done,
         undone=course.undone,
         failed_in=failed_in,
+        children=course.children,
     )
 
 
@@ -84,6 +87,7 @@ def _undo(course: Course, plan: Plan, data: dict[str, Any], now: int) -> Reactio
         done=course.done,
         undone=course.undone,
         ending=course.ending,
+        children=children.anew(course.children),
     )
     if last.maybe:
         data["may_have_happened"] = True
@@ -135,7 +139,9 @@ def _ending(course: Course) -> Mapping[str, Any]:
     return course.ending
 
 
-def _wait(course: Course, plan: Plan, reason: WaitingFor, wake_at: int, data: Mapping[str, Any] | None) -> Reaction:
+def _wait(
+    course: Course, plan: Plan, reason: WaitingFor, wake_at: int | None, data: Mapping[str, Any] | None
+) -> Reaction:
     if course.transitions + 1 >= UNDO_LIMIT * plan.max_transitions:
         return _not_undone(course, f"more than {UNDO_LIMIT * plan.max_transitions} transitions")
     waiting = course._replace(
@@ -150,7 +156,7 @@ def _wake(course: Course, _plan: Plan, _signal: o.Wake, now: int, _chance: float
     early = course.wake_at is not None and course.wake_at > now
     if early and course.waiting_for is not WaitingFor.PERMIT:  # a permit that came free wakes it before its time
         return Reaction(course, ignored="not due: an entry of the inbox brought it here")
-    return Reaction(course._replace(waiting_for=None, wake_at=None))
+    return Reaction(course._replace(waiting_for=None, wake_at=None, join=None))
 
 
 def _go(course: Course, plan: Plan, _signal: o.Go, now: int, _chance: float) -> Reaction:
@@ -185,6 +191,56 @@ def _sleep(course: Course, plan: Plan, signal: o.Sleep, now: int, _chance: float
     return _wait(course, plan, WaitingFor.TIMER, now + round(signal.seconds * 1000), None)
 
 
+def _wait_for_children(course: Course, plan: Plan, signal: o.WaitForChildren, now: int, _chance: float) -> Reaction:
+    if not children.covered(course.children):
+        if signal.event is not None:
+            return _undone(course, plan, now)
+        return _not_undone(course, "its undo waits for children and has none left to wait for: return nothing")
+    join = Join(signal.want, signal.on_failure == "fail", signal.event)
+    waiting = course._replace(join=join, bound=signal.bound)
+    if (over := _joined(waiting, plan, now)) is not None:
+        return over
+    until = None if signal.seconds is None else now + round(signal.seconds * 1000)
+    data = {"event": "wait", "for": "children", "children": children.progress(course.children)[1]}
+    return _wait(waiting, plan, WaitingFor.CHILDREN, until, data)
+
+
+def _joined(course: Course, plan: Plan, now: int) -> Reaction | None:
+    """What follows where the wait for children is over; None: it is not."""
+    join = course.join
+    if join is None or (reached := children.over(course.children, join)) is None:
+        return None
+    if not reached:
+        alone = course._replace(children=children.taken(course.children, rest=True))
+        return _not_undone(alone, children.sentence(children.failed(course.children)))
+    ended, all_ = children.progress(course.children)
+    awake = course._replace(children=children.taken(course.children), waiting_for=None, wake_at=None, join=None)
+    if join.event is not None:
+        return _undone(awake, plan, now)
+    if course.transitions + 1 >= UNDO_LIMIT * plan.max_transitions:
+        return _not_undone(awake, f"more than {UNDO_LIMIT * plan.max_transitions} transitions")
+    data = {"event": "children", "ended": ended, "of": all_}
+    line = Transition(Status.COMPENSATING, course.state, data)
+    return Reaction(awake._replace(transitions=course.transitions + 1), (line,))
+
+
+def _spawned(course: Course, _plan: Plan, signal: o.Spawned, _now: int, _chance: float) -> Reaction:
+    return Reaction(course._replace(children=children.added(course.children, signal.children)))
+
+
+def _child_ended(course: Course, plan: Plan, signal: o.ChildEnded, now: int, _chance: float) -> Reaction:
+    found = children.ended(course.children, signal.end)
+    if found is None:
+        return Reaction(course, ignored=f"{signal.end.task_id} is no live child of this run")
+    if course.transitions + 1 >= UNDO_LIMIT * plan.max_transitions:
+        return _not_undone(course, f"more than {UNDO_LIMIT * plan.max_transitions} transitions")
+    known, child = found
+    heard = course._replace(children=known, transitions=course.transitions + 1)
+    line = Transition(Status.COMPENSATING, course.state, children.told(child))
+    after = _joined(heard, plan, now)
+    return Reaction(heard, (line,)) if after is None else after._replace(transitions=(line, *after.transitions))
+
+
 def _no_permit(course: Course, plan: Plan, signal: o.NoPermit, _now: int, _chance: float) -> Reaction:
     if course.blocked:
         return Reaction(course._replace(waiting_for=WaitingFor.PERMIT, wake_at=signal.until_ms))
@@ -201,6 +257,9 @@ RULES: Final[Mapping[type[o.Signal], Callable[..., Reaction]]] = {
     o.Complete: _complete,
     o.Fail: _failed,
     o.WaitFor: _no_answer,
+    o.WaitForChildren: _wait_for_children,
+    o.Spawned: _spawned,
+    o.ChildEnded: _child_ended,
     o.Stop: _no_answer,
     o.Retry: _retry,
     o.Sleep: _sleep,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from backend_loop.children import Child, Join
 from backend_loop.retry import Retry
 from shared.status import ErrorCode, Reason, Status, WaitingFor
 
@@ -83,6 +84,12 @@ class Course(NamedTuple):
     """While COMPENSATING: the end that follows, and the state it was met in."""
     failed_in: str | None = None
     """After an end other than SUCCEEDED: the state it was met in."""
+    children: tuple[Child, ...] = ()
+    """All that it has spawned."""
+    bound: int | None = None
+    """How many of them may live at once, as the last wait for them said."""
+    join: Join | None = None
+    """What it waits for, if it waits for them."""
 
     @property
     def undoing(self) -> bool:
@@ -127,7 +134,8 @@ class Reaction(NamedTuple):
 
     Exactly one holds: the course runs (its handler or undo is to be run), waits (until `wake_at` or an event), has an
     `end`, or the signal was `ignored` and the course is the old one. `paused` comes on top of running and waiting:
-    the place is to be *paused*, nothing is run.
+    the place is to be *paused*, nothing is run. `begin` and `tell` are children whose row goes out with the commit:
+    those that are to begin, and those that are to end.
     """
 
     course: Course
@@ -135,6 +143,8 @@ class Reaction(NamedTuple):
     end: End | None = None
     ignored: str | None = None
     paused: bool = False
+    begin: tuple[Child, ...] = ()
+    tell: tuple[Child, ...] = ()
 
 
 def note(course: Course, status: Status, data: Mapping[str, Any], *, paused: bool = False) -> Reaction:

@@ -122,20 +122,26 @@ def _check_answers(where: str, spec: StateSpec, row: Mapping[str, str]) -> None:
     if said is None:
         return
     head = f"{where}: state {spec.name}:"
-    for kind, words in (("Go", said.goes), ("WaitFor", said.waits)):
+    for kind, words in (("Go", said.goes), ("WaitFor", said.waits), ("WaitForChildren", said.joins)):
         if unknown := sorted(words - set(row)):
             known = ", ".join(sorted(row))
             raise DefinitionError(
-                f'{head} its handler answers {kind}("{unknown[0]}"), and its row has {known}: '
+                f"{head} its handler answers {_call(kind, unknown[0])}, and its row has {known}: "
                 f"add {unknown[0]} to the row, or answer one of these"
             )
-    if said.whole and (said.goes or said.waits):  # one that only ever fails has to have some row, too
-        given = {*said.goes, *said.waits, skip_event(spec, row), *(["timed_out"] if said.waits else [])}
+    family = "WaitForChildren" in said.kinds
+    if said.whole and (said.goes or said.waits or family):  # one that only ever fails has to have some row, too
+        given = {*said.goes, *said.waits, *said.joins, skip_event(spec, row)}
+        given |= {*(["timed_out"] if said.waits or family else []), *(["child_failed"] if family else [])}
         if dead := sorted(set(row) - given):
             raise DefinitionError(
                 f"{head} its row has {dead[0]}, which its handler never answers: "
                 f'take it out of the row, or return Go("{dead[0]}")'
             )
+
+
+def _call(kind: str, event: str) -> str:
+    return f'{kind}(event="{event}")' if kind == "WaitForChildren" else f'{kind}("{event}")'
 
 
 def _check_undo(where: str, undo: UndoSpec, table: Table) -> None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
+from backend_loop.children import Child, Join
 from backend_loop.course import Course, Done
 from shared.status import Status, WaitingFor
 
@@ -66,6 +67,10 @@ def read(document: bytes, state: str, version: int = 1, run: int = 1) -> Kept:
             content["done"] = tuple(Done(*one) for one in content["done"])
         if "undone" in content:
             content["undone"] = tuple(Done(*one) for one in content["undone"])
+        if "children" in content:
+            content["children"] = tuple(Child(*one) for one in content["children"])
+        if "join" in content:
+            content["join"] = Join(*content["join"])
         if "ending" in content:
             status = Status.COMPENSATING
         return Kept(Course(state, status, **content), context, version, run)

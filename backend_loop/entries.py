@@ -5,9 +5,20 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
-from backend_loop.outcomes import Cancel, Complete, Deadline, Happened, Pause, Resume, Signal, Skip
+from backend_loop.children import Child
+from backend_loop.outcomes import (
+    Cancel,
+    ChildEnded,
+    Complete,
+    Deadline,
+    Happened,
+    Pause,
+    Resume,
+    Signal,
+    Skip,
+)
 from shared.logs import get
-from shared.status import Reason
+from shared.status import Reason, Status
 
 log = get(__name__)
 
@@ -21,11 +32,20 @@ _SIGNALS: Final[Mapping[str, Callable[[Mapping[str, Any]], Signal]]] = {
     "cancel": lambda entry: Cancel(Reason(entry.get("reason", Reason.REQUESTED)), entry.get("by"), entry.get("note")),
     "deadline": lambda _: Deadline(),
     "event": lambda entry: Happened(entry["event"], entry.get("data") or {}),
+    "child": lambda entry: ChildEnded(_child(entry)),
     "pause": lambda entry: Pause(entry.get("by")),
     "resume": lambda entry: Resume(entry.get("by")),
     "skip": lambda entry: Skip(entry["state"], entry.get("by"), entry.get("note")),
     "complete": lambda entry: Complete(entry.get("result"), entry.get("by"), entry.get("note")),
 }
+
+
+def _child(entry: Mapping[str, Any]) -> Child:
+    status, error = Status(entry["status"]), entry.get("error")
+    if not status.terminal or not isinstance(error, dict | None):
+        raise ValueError(f"no end: {status}, {error!r}")
+    end = Child(entry["task_id"], entry["type"], entry.get("name"), "", 0, 0, entry["run"])
+    return end._replace(status=status, result=entry.get("result"), error=error, reason=entry.get("reason"))
 
 
 def read(raw: bytes) -> Signal | None:

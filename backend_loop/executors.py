@@ -182,7 +182,7 @@ def _heard(spec: StateSpec | UndoSpec, answer: Frame, tools: Toolbox[Any, Any], 
         return Retry(f"the child process of {spec.name} was told to end")
     if "returned" in answer:
         sentence = f"the handler of {spec.name} returned {answer['returned']}"
-        return Fail(f"{sentence}: return Go, Retry, Fail, Sleep, WaitFor or Stop")
+        return Fail(f"{sentence}: return Go, Retry, Fail, Sleep, WaitFor, WaitForChildren or Stop")
     return None if answer["outcome"] is None else heard(answer["outcome"])
 
 

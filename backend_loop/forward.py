@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from backend_loop import compensation
+from backend_loop import children, compensation
 from backend_loop import outcomes as o
+from backend_loop.children import Join
 from backend_loop.course import Course, Done, End, Plan, Reaction, Transition, failure, note, signed
 from backend_loop.table import C, F, P, R, S, W
 from shared.status import TERMINAL, ErrorCode, Reason, Status, WaitingFor
@@ -25,6 +26,7 @@ def _succeed(course: Course, end: End, data: Mapping[str, Any] | None = None) ->
         course.transitions + 1,
         remembered=course.remembered,
         received=course.received,
+        children=course.children,
     )
     return Reaction(ended, (Transition(S, S, data),), end)
 
@@ -107,6 +109,8 @@ def _enter(  # noqa: PLR0913, PLR0917  a step has these parts
         received=course.received,
         tried_at=None if plan.states[state].retry.max_elapsed_s is None else now,
         done=done,
+        children=course.children,
+        bound=course.bound,
     )
     return Reaction(entered, (Transition(R, state, data),))
 
@@ -144,10 +148,11 @@ def _wake(course: Course, plan: Plan, _signal: o.Wake, now: int, _chance: float)
     early = course.wake_at is None or course.wake_at > now
     if course.status is W and early and course.waiting_for is not WaitingFor.PERMIT:
         return Reaction(course, ignored="not due: an entry of the inbox brought it here")
-    if course.awaited is not None:
+    if course.awaited is not None or course.join is not None:
         if "timed_out" in plan.states[course.state].row:
             return _take(course, plan, "timed_out", o.Go("timed_out"), now)
-        return _fail(course, plan, now, ErrorCode.TIMEOUT, f"no {course.awaited} came in time")
+        late = "no " + course.awaited if course.awaited is not None else "not enough of its children"
+        return _fail(course, plan, now, ErrorCode.TIMEOUT, f"{late} came in time")
     awake = course if course.status is R else course._replace(status=R, waiting_for=None, wake_at=None)
     if course.tried_at is None and plan.states[course.state].retry.max_elapsed_s is not None:
         awake = awake._replace(tried_at=now)
@@ -193,6 +198,64 @@ def _happened(course: Course, plan: Plan, signal: o.Happened, now: int, _chance:
     if course.status is W and course.awaited == signal.event:
         return _happen(course, plan, signal.event, signal.data, now)
     return Reaction(course._replace(remembered={**course.remembered, signal.event: signal.data}))
+
+
+def _wait_for_children(course: Course, plan: Plan, signal: o.WaitForChildren, now: int, _chance: float) -> Reaction:
+    join = Join(signal.want, signal.on_failure == "fail", signal.event)
+    waiting = course._replace(join=join, bound=signal.bound)
+    if not children.covered(course.children):
+        if join.event is not None:
+            return _take(waiting, plan, join.event, o.Go(join.event), now)
+        message = f"{course.state} waits for children and has none left to wait for: spawn some, or name an event"
+        return _fail(course, plan, now, ErrorCode.PERMANENT, message)
+    if (over := _joined(waiting, plan, now)) is not None:
+        return over
+    until = None if signal.seconds is None else now + round(signal.seconds * 1000)
+    data = {"event": "wait", "for": "children", "children": children.progress(course.children)[1]}
+    return _wait(waiting, plan, now, WaitingFor.CHILDREN, until, data)
+
+
+def _joined(course: Course, plan: Plan, now: int) -> Reaction | None:
+    """What follows where the wait for children is over; None: it is not."""
+    join = course.join
+    if join is None or (reached := children.over(course.children, join)) is None:
+        return None
+    if not reached:
+        return _child_failed(course, plan, now)
+    ended, all_ = children.progress(course.children)
+    awake = course._replace(children=children.taken(course.children))
+    if join.event is not None:
+        return _take(awake, plan, join.event, o.Go(join.event), now)
+    if course.transitions + 1 >= plan.max_transitions:
+        return _too_many(course, plan, now)
+    awake = awake._replace(status=R, waiting_for=None, wake_at=None, join=None, transitions=course.transitions + 1)
+    return Reaction(awake, (Transition(R, course.state, {"event": "children", "ended": ended, "of": all_}),))
+
+
+def _child_failed(course: Course, plan: Plan, now: int) -> Reaction:
+    """So many as are wanted cannot succeed any more: nobody waits for the others either."""
+    message = children.sentence(children.failed(course.children))
+    alone = course._replace(children=children.taken(course.children, rest=True), join=None)
+    if "child_failed" in plan.states[course.state].row:
+        return _take(alone, plan, "child_failed", o.Go("child_failed", detail=message), now)
+    return _fail(alone, plan, now, ErrorCode.CHILD_FAILED, message)
+
+
+def _spawned(course: Course, _plan: Plan, signal: o.Spawned, _now: int, _chance: float) -> Reaction:
+    return Reaction(course._replace(children=children.added(course.children, signal.children)))
+
+
+def _child_ended(course: Course, plan: Plan, signal: o.ChildEnded, now: int, _chance: float) -> Reaction:
+    found = children.ended(course.children, signal.end)
+    if found is None:
+        return Reaction(course, ignored=f"{signal.end.task_id} is no live child of this run")
+    if course.transitions + 1 >= plan.max_transitions:
+        return _too_many(course._replace(children=found[0]), plan, now)
+    known, child = found
+    heard = course._replace(children=known, transitions=course.transitions + 1)
+    line = Transition(course.status, course.state, children.told(child))
+    after = _joined(heard, plan, now) if course.status is W else None
+    return Reaction(heard, (line,)) if after is None else after._replace(transitions=(line, *after.transitions))
 
 
 def _no_permit(course: Course, plan: Plan, signal: o.NoPermit, now: int, _chance: float) -> Reaction:
@@ -260,6 +323,9 @@ RULES: Final[Mapping[type[o.Signal], Callable[..., Reaction]]] = {
     o.Retry: _retry,
     o.Sleep: _sleep,
     o.WaitFor: _wait_for,
+    o.WaitForChildren: _wait_for_children,
+    o.Spawned: _spawned,
+    o.ChildEnded: _child_ended,
     o.Stop: _stop,
     o.Cancel: _cancel,
     o.Deadline: _deadline,

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from backend_loop.mission import MissionType, StateSpec, UndoSpec, outcome_of
 from backend_loop.outcomes import UNDONE, Fail, Outcome, Retry
+from backend_loop.spawning import SpawnError
 from backend_loop.store import LostError
 from backend_loop.toolbox import DeadlinePassedError, Outside, Toolbox
 from shared.logs import get
@@ -95,6 +96,8 @@ class Handling:
                 outcome: Any = await spec.handler(mission, tools)
             else:
                 outcome = await self._outside.executors.call(spec, mission, tools, begins)
+        except SpawnError as error:
+            return Fail(str(error))
         except DeadlinePassedError:
             return Fail(f"the deadline came while in {spec.name}", ErrorCode.DEADLINE)
         except (LostError, asyncio.CancelledError):
@@ -106,7 +109,10 @@ class Handling:
             return outcome
         if outcome is None and isinstance(spec, UndoSpec):
             return UNDONE
-        return Fail(f"the handler of {spec.name} returned {outcome!r}: return Go, Retry, Fail, Sleep, WaitFor or Stop")
+        return Fail(
+            f"the handler of {spec.name} returned {outcome!r}: "
+            "return Go, Retry, Fail, Sleep, WaitFor, WaitForChildren or Stop"
+        )
 
 
 def _this_task() -> asyncio.Task[Any]:

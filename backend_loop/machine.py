@@ -8,7 +8,7 @@ changes nothing and yields no move (P24). PAUSED is no status here but a place t
 from collections.abc import Sequence
 from typing import Final
 
-from backend_loop import compensation, forward
+from backend_loop import children, compensation, forward
 from backend_loop import outcomes as o
 from backend_loop.course import NONE, Course, End, Plan, Reaction, StatePlan, Transition, note, signed
 from backend_loop.table import TABLE, K, R
@@ -74,7 +74,17 @@ def fold(course: Course, plan: Plan, signals: Sequence[o.Signal], now: int, chan
                 reaction = after
         elif (then := _then(course, plan, reaction, signal, now, chance)) is not None:
             reaction = then
-    return reaction or Reaction(course, ignored="no signal")
+    return _settled(course, reaction) if reaction is not None else Reaction(course, ignored="no signal")
+
+
+def _settled(first: Course, reaction: Reaction) -> Reaction:
+    """With the rows that go out to children: decided once a commit, when it is known how all of it ends."""
+    course = reaction.course
+    if not course.children:
+        return reaction
+    leaving = course.status.terminal or (course.undoing and not first.undoing)
+    left, begin, tell = children.settled(course.children, course.bound, leaving=leaving)
+    return reaction._replace(course=course._replace(children=left), begin=begin, tell=tell)
 
 
 def _then(  # noqa: PLR0913, PLR0917  those of fold, and how far it has come
@@ -105,6 +115,7 @@ def replayed(course: Course, plan: Plan, *, from_start: bool) -> Course:
     visited, so that its effect gets a key of its own; all others meet their old keys. One that was given up amid its
     undos, with its worker lost or its record not readable, goes on undoing.
     """
+    known = children.of_older_runs(course.children)
     if course.ending is not None and not from_start:
         return Course(
             course.done[-1].state,
@@ -113,14 +124,15 @@ def replayed(course: Course, plan: Plan, *, from_start: bool) -> Course:
             done=course.done,
             undone=course.undone,
             ending=course.ending,
+            children=known,
         )
     if not from_start and not course.undone:
         state = course.state if course.state in plan.states else course.failed_in or plan.initial
         done = tuple(one for one in course.done if not (one.maybe and one.state == state))
-        return Course(state, R, visits=course.visits, remembered=course.remembered, done=done)
+        return Course(state, R, visits=course.visits, remembered=course.remembered, done=done, children=known)
     visits: dict[str, int] = {}
     for one in course.undone:
         visits[one.state] = max(one.visit, visits.get(one.state, 0))
     if plan.initial in visits:
         visits[plan.initial] += 1
-    return Course(plan.initial, visits=visits)
+    return Course(plan.initial, visits=visits, children=known)

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from backend_loop.children import Child
 from shared.status import ErrorCode, Reason
 
 LONGEST_S: Final = 31_536_000.0
@@ -14,6 +15,10 @@ def _check(name: str, seconds: object) -> None:
     # raised within the handler that asks for it, so it is a failed try like any other
     if not isinstance(seconds, int | float) or not 0 <= seconds <= LONGEST_S:
         raise ValueError(f"{name} is {seconds!r}: say seconds from 0 to {LONGEST_S:.0f}")
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,47 @@ class WaitFor:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitForChildren:
+    """Wait for the missions that this one has spawned, those that no earlier wait has taken; the target is given up.
+
+    The handler is then called again, with their ends in `tools.children`; or `event` is taken. With nobody to wait for
+    `event` is taken at once; without an event that is a mistake, and fails.
+
+    Args:
+        policy: how many are to succeed: "all", "any" (one), or so many; more than there are means all.
+        on_failure: "fail": once so many cannot succeed any more the others are told to end, and the row's
+            `child_failed` is taken, or the state fails with `child_failed`. "continue": it goes on when so many have
+            succeeded, or nobody is left to wait for; who failed stands in `tools.children`.
+        bound: so many live at once at most, the others are begun as those end; None: all at once.
+        event: of this state's row.
+        seconds: wait so long at most, then take the row's `timed_out`, or fail with `timeout`; a year at most;
+            None: to the deadline.
+    """
+
+    policy: Literal["all", "any"] | int = "all"
+    on_failure: Literal["fail", "continue"] = "fail"
+    bound: int | None = None
+    event: str | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError: one of them is not what it may be."""
+        if self.policy not in {"all", "any"} and not _is_count(self.policy):
+            raise ValueError(f'WaitForChildren.policy is {self.policy!r}: say "all", "any" or a number from 1')
+        if self.on_failure not in {"fail", "continue"}:
+            raise ValueError(f'WaitForChildren.on_failure is {self.on_failure!r}: say "fail" or "continue"')
+        if self.bound is not None and not _is_count(self.bound):
+            raise ValueError(f"WaitForChildren.bound is {self.bound!r}: say a number from 1, or None")
+        if self.seconds is not None:
+            _check("WaitForChildren.seconds", self.seconds)
+
+    @property
+    def want(self) -> int | None:
+        """How many are to succeed; None: all."""
+        return None if self.policy == "all" else 1 if self.policy == "any" else int(self.policy)
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Nothing is to be done any more: the mission ends CANCELLED for this reason."""
 
@@ -103,7 +149,7 @@ class Stop:
     freshness: Mapping[str, Any] | None = None
 
 
-Outcome = Go | Fail | Retry | Sleep | WaitFor | Stop
+Outcome = Go | Fail | Retry | Sleep | WaitFor | WaitForChildren | Stop
 
 UNDONE: Final = Go("undone")
 """What an undo that returns nothing has answered."""
@@ -134,6 +180,20 @@ class Happened:
 
     event: str
     data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """A handler has spawned children; comes right before the outcome that it answers."""
+
+    children: tuple[Child, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnded:
+    """A child has come to its end, as `end` says; its parent may have ended, or begun anew, since it spawned it."""
+
+    end: Child
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,4 +246,18 @@ class NoPermit:
     why: str = ""
 
 
-Signal = Outcome | Wake | Cancel | Deadline | Happened | Pause | Resume | Skip | Complete | Superseded | NoPermit
+Signal = (
+    Outcome
+    | Wake
+    | Cancel
+    | Deadline
+    | Happened
+    | Spawned
+    | ChildEnded
+    | Pause
+    | Resume
+    | Skip
+    | Complete
+    | Superseded
+    | NoPermit
+)

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
@@ -12,7 +12,21 @@ from backend_loop import decoding, document, entries
 from backend_loop.handling import Handling
 from backend_loop.machine import HOLD_MS, Course, Reaction, fold
 from backend_loop.mission import MissionType, StateSpec, UndoSpec
-from backend_loop.outcomes import Deadline, Fail, Go, Outcome, Retry, Signal, Superseded, Wake
+from backend_loop.outcomes import (
+    Deadline,
+    Fail,
+    Go,
+    Outcome,
+    Retry,
+    Signal,
+    Sleep,
+    Spawned,
+    Superseded,
+    WaitFor,
+    WaitForChildren,
+    Wake,
+)
+from backend_loop.rows import rows_of
 from backend_loop.store import Claimed, Commit, Move, Store, prepare
 from backend_loop.toolbox import Outside, Toolbox
 from shared import logs
@@ -20,6 +34,9 @@ from shared.status import DEAD_LETTERS, ErrorCode, Status, WaitingFor
 from shared.telemetry import Trace, mission_span, state_span
 
 log = logs.get(__name__)
+
+SPAWN: Final = (Go, Sleep, WaitFor, WaitForChildren)
+"""Outcomes with which children begin: a try that failed has none."""
 
 
 class _Write(NamedTuple):
@@ -78,6 +95,7 @@ class Runner:
         self._context = None
         self._read: decoding.Decoded
         self._written = claimed.document
+        self._spawned: Spawned | None = None
 
     @property
     def dropped(self) -> bool:
@@ -146,7 +164,8 @@ class Runner:
             if isinstance(outcome, (Fail, Retry)):
                 span.fail(outcome.code, outcome.message)
         await admission.left(self.claimed, spec, outcome)
-        await self._advance([outcome] if outcome is not None else [], [])
+        spawned = [self._spawned] if self._spawned is not None and isinstance(outcome, SPAWN) else []
+        await self._advance([*spawned, outcome] if outcome is not None else [], [])
 
     async def _may_begin(self) -> bool:
         """Whether the handler is still to be run: nothing interrupts, and no newer intent keeps it from its act."""
@@ -260,8 +279,13 @@ class Runner:
             document=changed,
             version=definition.version if changed and definition.version != self.claimed.version else None,
             act=("begins" if act else "enters") if acts else "",
+            rows=self._rows(reaction) if reaction.begin or reaction.tell else (),
         )
         return _Write(commit, course, text, move, acts)
+
+    def _rows(self, reaction: Reaction) -> Sequence[bytes]:
+        envelope = None if self._context is None else self._read.envelope
+        return rows_of(reaction, self.claimed, envelope, self._outside.clock.now_ms())
 
     def _written_by(self, write: _Write) -> None:
         course = self._course = write.course
@@ -303,5 +327,6 @@ class Runner:
         )
         self._lines.also(state=self._course.state)
         outcome = await self._handling.run(spec, tools)
+        self._spawned = Spawned(tools.spawned) if tools.spawned else None
         self._context = tools.context  # another one, where the handler ran on a copy
         return outcome

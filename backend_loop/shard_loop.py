@@ -6,6 +6,7 @@ from typing import Final
 
 from backend_loop.admission import Admission
 from backend_loop.blocking import BlockWatch
+from backend_loop.carrier import Carrier
 from backend_loop.devices.protocol import Device
 from backend_loop.executors import Executors
 from backend_loop.lease import Lease
@@ -14,6 +15,7 @@ from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.runner import Runner
 from backend_loop.services import Services
 from backend_loop.slots import Slots
+from backend_loop.spawning import Spawning
 from backend_loop.store import Claimed, LapsedError, LostError, Store
 from backend_loop.suspects import Suspect, Suspects, is_suspect
 from backend_loop.toolbox import Outside
@@ -43,7 +45,8 @@ class ShardLoop:
         store: of the shard.
         types: what this process knows, by ``type@version``.
         slots: shared by all shards.
-        clock, admission, executors, device, services: what handlers may use.
+        clock, admission, executors, device, services, spawning: what handlers may use.
+        carrier: of its outboxes.
         suspects: those of this worker that run alone.
         watch: over its event loop.
         settings: of the process.
@@ -64,6 +67,8 @@ class ShardLoop:
         watch: BlockWatch,
         settings: Settings,
         freed: Callable[[], None],
+        spawning: Spawning,
+        carrier: Carrier,
         services: Services | None = None,
     ) -> None:
         """Nothing runs yet: start its `loops`."""
@@ -77,6 +82,7 @@ class ShardLoop:
             max_output=settings.max_output,
             device=device,
             services=services,
+            spawning=spawning,
             ran=watch.ran,
         )
         self._kinds = "," + ",".join(sorted(types)) + ","
@@ -93,7 +99,8 @@ class ShardLoop:
             describe="renews the lease, moves due timers, takes over from the dead, claims what fits into free slots",
             output="runners",
         )
-        self.loops = (self.claim, *self._tidy_loops(settings))
+        self.carry = carrier.loop
+        self.loops = (self.claim, self.carry, *self._tidy_loops(settings))
 
     def _tidy_loops(self, settings: Settings) -> tuple[Loop, ...]:
         shard = self._store.shard

@@ -28,10 +28,13 @@ from backend_loop.mission import Mission, MissionType
 from backend_loop.redis_clock import RedisClock
 from backend_loop.runner import Runner
 from backend_loop.services import Services
+from backend_loop.spawning import Spawning
 from backend_loop.store import Claimed, LostError, Store
 from backend_loop.toolbox import Outside
 from shared import keys, logs, telemetry
+from shared.catalogue import Catalogue
 from shared.errors import RedisAwayError
+from shared.fleet import Fleet
 from shared.redis import Link
 from shared.settings import Settings
 
@@ -115,6 +118,7 @@ class Solo:
         facts, settings, clock = self._facts, self._settings, RedisClock()
         link = await Link(facts.redis_url, timeout_s=settings.redis_timeout_s).open()
         store = Store(link, facts.shard, self._lease, settings, clock)
+        spawning = await _spawning(link, settings, self._definition)
         if not await _renewed(store):
             log.info("lease lost before it began", owner=self._lease.owner)
             await link.close()
@@ -129,6 +133,7 @@ class Solo:
             max_output=settings.max_output,
             device=HttpDevice(settings.home_url, client) if settings.home_url else None,
             services=Services(settings.outside_url, client) if settings.outside_url else None,
+            spawning=spawning,
             ran=self._watch.ran,
         )
         self._runner = Runner(self._claimed, self._definition, store, outside)
@@ -207,6 +212,19 @@ def _status(running: asyncio.Task[None]) -> int:
         return 0
     log.error("runner failed", exc_info=error)
     return BROKEN
+
+
+async def _spawning(link: Link, settings: Settings, definition: MissionType) -> Spawning:
+    """What makes its children, however long Redis is away."""
+    fleet, catalogue = Fleet(settings.shards), Catalogue()
+    while True:
+        try:
+            await link.up()
+            await fleet.join(link)
+            await catalogue.refresh(link)
+            return Spawning(fleet, [definition], catalogue, settings.deadline_s)
+        except RedisAwayError:
+            await asyncio.sleep(AGAIN_S)
 
 
 async def _renewed(store: Store) -> bool:

@@ -12,13 +12,14 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
-from backend_loop.outcomes import Fail, Go, Outcome, Retry, Sleep, Stop, WaitFor
+from backend_loop.outcomes import Fail, Go, Outcome, Retry, Sleep, Stop, WaitFor, WaitForChildren
 from shared.status import ErrorCode, Reason
 
 HEAD: Final = struct.Struct(">I")
 Frame = Mapping[str, Any]
 
-_KINDS: Final[Mapping[str, Any]] = {kind.__name__: kind for kind in (Go, Fail, Retry, Sleep, WaitFor, Stop)}
+_OUTCOMES: Final = (Go, Fail, Retry, Sleep, WaitFor, WaitForChildren, Stop)
+_KINDS: Final[Mapping[str, Any]] = {kind.__name__: kind for kind in _OUTCOMES}
 
 
 def pack(frame: Frame) -> bytes:

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from backend_loop.children import Child
 from backend_loop.devices.protocol import Command, Device, DeviceUnreachable, Reading
 from backend_loop.lease import Lease
 from backend_loop.machine import Course
 from backend_loop.outcomes import LONGEST_S
 from backend_loop.redis_clock import RedisClock
 from backend_loop.services import Services, ServiceUnavailable, Stamp
+from backend_loop.spawning import Brood, Parent, SpawnError, Spawning
 from backend_loop.store import Claimed, LapsedError
 from shared.envelope import Envelope
+from shared.status import Priority, Status
 from shared.telemetry import Trace
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ class Outside:
         max_output: bytes that a commit's document, result and events may have together.
         device: the way to devices, if there is one.
         services: the way to outside services, if there is one.
+        spawning: makes children.
         ran: told of each handler that has run in the event loop.
     """
 
@@ -57,7 +61,34 @@ class Outside:
     max_output: int = 1024 * 1024
     device: Device | None = None
     services: Services | None = None
+    spawning: Spawning | None = None
     ran: Callable[[Callable[..., Any]], None] = _nothing
+
+
+@dataclass(frozen=True, slots=True)
+class ChildMission:
+    """A mission that this one has spawned; `status`, `result`, `error` and `reason` are those of its end.
+
+    A `result` of more than 16 KiB is not here, but where any result is: under the child's `task_id`.
+    """
+
+    task_id: str
+    type: str
+    name: str | None
+    status: str | None
+    result: Any
+    error: Mapping[str, Any] | None
+    reason: str | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether its end was heard of."""
+        return self.status is not None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended SUCCEEDED."""
+        return self.status == Status.SUCCEEDED
 
 
 class Toolbox(Generic[P, C]):
@@ -71,15 +102,19 @@ class Toolbox(Generic[P, C]):
         attempt: try of this state, from 1. visit: how often the state was entered, from 1.
         taken_over: an earlier worker was lost in this state, so that an effect may have happened already.
         may_have_happened: in an undo: the state never said that it was done, so look before undoing it.
+        children: the missions that this one has spawned, in that order, as of the last commit.
     """
 
     __slots__ = (
+        "_brood",
         "_claimed",
+        "_course",
         "_key",
         "_outside",
         "_trace",
         "_undoing",
         "attempt",
+        "children",
         "context",
         "envelope",
         "may_have_happened",
@@ -102,7 +137,9 @@ class Toolbox(Generic[P, C]):
     ) -> None:
         """Made by the runner, per run of a handler."""
         self._claimed, self._outside, self._trace = claimed, outside, trace
-        self._undoing = course.undoing
+        self._undoing, self._course = course.undoing, course
+        self._brood: Brood | None = None
+        self.children = _children(course)
         self.payload, self.context, self.envelope = payload, context, envelope
         self.received: Any = course.received
         self.attempt, self.visit = course.attempt, course.visit
@@ -157,6 +194,65 @@ class Toolbox(Generic[P, C]):
             raise LapsedError("the lease has run out")
         if self.remaining_s() <= 0:
             raise DeadlinePassedError
+
+    @property
+    def spawned(self) -> tuple[Child, ...]:
+        """What `spawn` has made of its calls; for the runner, which writes it with the outcome."""
+        return () if self._brood is None else tuple(self._brood.spawned)
+
+    def spawn(  # noqa: PLR0913  what may be said of a command, may be said of a child
+        self,
+        type: str,  # noqa: A002  the word of the contract
+        payload: Mapping[str, Any] | BaseModel,
+        *,
+        target: str | None = None,
+        name: str | None = None,
+        priority: Priority | None = None,
+        deadline_s: float | None = None,
+    ) -> str:
+        """Have a mission of its own begin, together with the outcome of this handler: with none, none begins.
+
+        So it is with Go, Sleep, WaitFor and WaitForChildren; a try that fails spawns nothing, nor does the outcome with
+        which the mission ends. What still lives when this mission ends, or begins to undo, is cancelled. It is not
+        undone by itself: what children did, undos of their parent undo.
+
+        Args:
+            type: of the mission, in its newest version.
+            payload: checked by that type, if any worker has announced it.
+            target: what it acts on; None: as its type says. A child takes its target like anyone.
+            name: by which `children` and the log tell it; within one visit of a state there is one child of a name, and
+                who asks for it again gets that one.
+            priority: None: that of this mission.
+            deadline_s: seconds; None: as its type says. Never later than this mission's.
+
+        Returns:
+            Its task_id, the same in each try of this state.
+
+        Raises:
+            SpawnError: no such child can be; let through, it ends the mission as `permanent`.
+        """
+        if self._brood is None:
+            self._brood = self._nest()
+        return self._brood.spawn(type, payload, target=target, name=name, priority=priority, deadline_s=deadline_s)
+
+    def _nest(self) -> Brood:
+        if self._outside.spawning is None:
+            raise SpawnError("nothing here makes children")
+        claimed, course = self._claimed, self._course
+        parent = Parent(
+            claimed.task_id,
+            claimed.run,
+            claimed.key_run,
+            f"UNDO_{course.state}" if self._undoing else course.state,
+            self.visit,
+            self.envelope.tenant,
+            self.envelope.priority,
+            None if self._undoing else claimed.deadline,
+            self._outside.clock.now_ms(),
+            self.traceparent,
+            course.children,
+        )
+        return Brood(self._outside.spawning, parent)
 
     async def observe(self, entity: str, *, within_s: float = 5.0) -> Reading:
         """Read a device now.
@@ -218,3 +314,13 @@ class Toolbox(Generic[P, C]):
                 "no home is configured: set DUALLOOP_HOME_URL, or start everything with `dualloop up`"
             )
         return self._outside.device
+
+
+def _children(course: Course) -> tuple[ChildMission, ...]:
+    if not course.children:
+        return ()
+    return tuple(
+        ChildMission(one.task_id, one.type, one.name, one.status, one.result, one.error, one.reason)
+        for one in course.children
+        if not one.old
+    )

@@ -104,6 +104,7 @@ def _renamed(course: Course, names: Mapping[str, str]) -> Course:
         undone=_renamed_visits(course.undone, names),
         ending=ending,
         failed_in=None if failed_in is None else names.get(failed_in, failed_in),
+        children=tuple(one._replace(state=names.get(one.state, one.state)) for one in course.children),
     )
 
 

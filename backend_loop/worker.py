@@ -18,6 +18,7 @@ from arq.worker import Worker, func
 
 from backend_loop.admission import Admission
 from backend_loop.blocking import BlockWatch
+from backend_loop.carrier import Carrier
 from backend_loop.breakers import Breakers
 from backend_loop.devices.protocol import Device
 from backend_loop.executors import Executors
@@ -30,9 +31,11 @@ from backend_loop.redis_clock import RedisClock
 from backend_loop.services import Services
 from backend_loop.shard_loop import CUT_S, ShardLoop
 from backend_loop.slots import Slots
+from backend_loop.spawning import Spawning
 from backend_loop.store import Store
 from backend_loop.suspects import Suspects
 from shared import health, keys, schedules
+from shared.catalogue import Catalogue
 from shared.errors import RedisAwayError
 from shared.fleet import Fleet
 from shared.leader import Leader
@@ -99,6 +102,7 @@ class LoopWorker(Worker):
         self.device, self.services = device, services
         self.loops, self.checks, self._fleet = Loops(), health.Checks(), Fleet(settings.shards)
         self.shards: list[ShardLoop] = []
+        self._catalogue = Catalogue()
         self.ready = asyncio.Event()
         self._slots = Slots(settings)
         self._stopping: asyncio.Event = asyncio.Event()
@@ -196,6 +200,7 @@ class LoopWorker(Worker):
         clock, breakers = RedisClock(), Breakers(link, self.settings.shards)
         self._link, self._executors = link, Executors(self.settings)
         suspects = Suspects(self.settings, self.redis_url)
+        spawning = Spawning(self._fleet, self.types.values(), self._catalogue, self.settings.deadline_s)
         for shard in range(self.settings.shards):
             lease = Lease(shard, self.settings.lease_s, partial(self._lost, shard))
             store = Store(link, shard, lease, self.settings, clock)
@@ -208,6 +213,8 @@ class LoopWorker(Worker):
                 executors=self._executors,
                 device=self.device,
                 services=self.services,
+                spawning=spawning,
+                carrier=Carrier(link, shard, self._fleet, self.settings),
                 suspects=suspects,
                 watch=self._block_watch,
                 settings=self.settings,
@@ -267,6 +274,7 @@ class LoopWorker(Worker):
             for shard in range(settings.shards)
             for pool in settings.pools
         }
+        wakes |= {keys.carry(shard.lease.shard).encode(): shard.carry for shard in self.shards}
         wakes |= {keys.vacant(leader.office).encode(): leader.loop for leader in self._leaders}
         wakes[keys.PLANNED.encode()] = self._schedules.loop
         by_prefix = {keys.prefix(shard).encode(): self.shards[shard] for shard in range(settings.shards)}
@@ -306,6 +314,7 @@ class LoopWorker(Worker):
         for row in rows_of(self.types.values()):
             rows += [row.kind, row.model_dump_json()]
         await self._link.run("announce", keys.prefix(0), ROW_KEPT_MS, *rows)
+        await self._catalogue.refresh(self._link)  # types of other workers, whose missions may be children of ours
         self.ready.set()
         return Idle()
 

@@ -3,6 +3,7 @@
 -- ARGV      per item 13: id type version lane target root deadline_ms(from now) state watcher watch_ms
 --           latest("tenant:target:aspect" where newer replaces older, or '')
 --           used_until(epoch ms up to which an id that was reserved or derived may come again, or '') envelope
+--           root: '' of a root; of a child "root parent run origin": the parent's run, and the age of the root's intent
 -- Answers   epoch ms, then per item OK or DUPLICATE (the id is known: nothing changes) or TOO_OLD or {ERROR, why}
 -- Invariant an accepted mission stands in its lane and holds its target (if it has one), or is among the target's waiters;
 --           it has a deadline. Not allow-oom: a full Redis takes in nothing new.
@@ -28,13 +29,15 @@ local function item(i)
   end
   local fields = {'envelope', ARGV[i + 12], 'type', type, 'version', version, 'status', 'PENDING', 'state', state,
     'place', place, 'lane', lane, 'order', order, 'created_at', now, 'ready_at', now, 'deadline', ends}
+  local top, parent, origin
+  if root ~= '' then top, parent, origin = string.match(root, '^(%S+) (%S+ %d+) (%d+)$') end
   if target ~= '' then fields[#fields + 1] = 'target'; fields[#fields + 1] = target end
-  if root ~= '' then fields[#fields + 1] = 'root'; fields[#fields + 1] = root end
+  if top then for _, part in ipairs({'root', top, 'parent', parent, 'origin', origin}) do fields[#fields + 1] = part end end
   if used_until ~= '' then fields[#fields + 1] = 'used_until'; fields[#fields + 1] = used_until end
   if watcher ~= '' then fields[#fields + 1] = 'watchers'; fields[#fields + 1] = watcher .. ' ' .. watched end
   call('HSET', record(id), unpack(fields))
   if latest ~= '' then
-    local intent = now * 4096 + order % 4096
+    local intent = origin or now * 4096 + order % 4096 -- as old as its root, and its siblings (P11)
     call('ZADD', P .. 'intents:' .. latest, intent, id)
     call('HSET', record(id), 'latest', latest, 'intent', intent)
   end

@@ -18,7 +18,8 @@ local answers, left, retired = {now}, {}, {}
 local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'status', 'state', 'watchers', 'deaths', 'permits',
   'parked_at'}
 -- what is asked of those that do not stay
-local LEAVING = {'target', 'lane', 'order', 'created_at', 'started_at', 'base', 'latest', 'intent', 'acted', 'deadline'}
+local LEAVING = {'target', 'lane', 'order', 'created_at', 'started_at', 'base', 'latest', 'intent', 'acted', 'deadline',
+  'parent', 'run'}
 local written_at = at()
 
 -- A bulk mission gives its slot back if urgent or aged work waits in its pool (P9)
@@ -64,6 +65,7 @@ local function apply(i, id, m)
   -- all that can break comes before the first write, and the first write is the one that can
   local l = move == 'stay' and {} or call('HMGET', record(id), unpack(LEAVING))
   local doc = ends and result(seq, table.remove(rows, 1), l[4], l[5], retention)
+  if ends and l[11] then rows[#rows + 1] = end_row(id, l[11], l[12], doc) end
   if wake_at ~= '' and not tonumber(wake_at) then error('wake_at is no time: ' .. wake_at) end
   if #rows > 0 then call('LLEN', P .. 'outbox:' .. id) end
   if #logged > 0 then call('RPUSH', P .. 'log:' .. id, unpack(logged)) end
@@ -112,8 +114,8 @@ local function apply(i, id, m)
     if wake_at ~= '' then call('ZADD', P .. 'timers', wake_at, id) end
   end
   if #rows > 0 then
-    call('RPUSH', P .. 'outbox:' .. id, unpack(rows))
-    call('ZADD', P .. 'outboxes', 'NX', now, id)
+    if string.find(rows[1], '{"row":"accept"', 1, true) == 1 then set('children', '1') end -- those come first
+    put_rows(id, rows)
   end
   call('HSET', record(id), unpack(fields))
   if m[12] and not (act == 'begins' and move == 'stay') then drop_permits(id, m[12]) end

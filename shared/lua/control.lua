@@ -1,9 +1,10 @@
 -- What clients and operators want of a mission: an end if it never began, a pause where nobody is at work on it, else an
 -- entry for its lease holder (P3, P23).
 -- KEYS      1 the shard's prefix
--- ARGV      1 id  2 verb: cancel | pause | resume | event | skip | complete  3 entry id  4 entry, JSON that begins with
+-- ARGV      1 id  2 verb: cancel | pause | resume | event | skip | complete | child  3 entry id  4 entry, JSON that begins with
 --           {"entry":"VERB"  5 reason of a cancel  6 retention_ms  7 data of the event of a pause or resume, JSON;
---           of a cancel too, where it is more than {"reason":…}
+--           of a cancel too, where it is more than {"reason":…}  8 run that it is about, of a message between missions
+--           (P22), or nothing
 -- Answers   {OK | DUPLICATE | FULL | ENDED | GONE, status as of now, place as of now}
 -- Invariant control ends a mission itself only if it never committed and is not leased (P23); what waits is moved
 --           towards its lane in the same step, so no entry is slept through; a pause with unread entries is an entry.
@@ -12,6 +13,7 @@ local id, verb = ARGV[1], ARGV[2]
 local m = read(id)
 if not m then return {'GONE', '', ''} end
 if m.place == 'ended' then return {'ENDED', m.status, m.place} end
+if (ARGV[8] or '') ~= '' and ARGV[8] ~= (m.run or '1') then return {'ENDED', m.status, m.place} end
 local unread = (m.unread or '0') ~= '0'
 
 local function pause()

@@ -8,7 +8,7 @@
 --           test_parking.py test_sweep.py test_pause.py test_prioritize.py test_dead_letters.py test_latest.py
 local CONTROLLED = {'place', 'lane', 'order', 'target', 'type', 'version', 'status', 'state', 'rev', 'seq', 'unread',
   'owner', 'watchers', 'root', 'run', 'created_at', 'started_at', 'base', 'was', 'permits', 'latest', 'intent', 'acted',
-  'wake_at', 'waiting_for', 'deadline', 'paused_at', 'parked_at'}
+  'wake_at', 'waiting_for', 'deadline', 'paused_at', 'parked_at', 'parent', 'children'}
 local function read(id)
   local values, m = call('HMGET', record(id), unpack(CONTROLLED)), {}
   for i, name in ipairs(CONTROLLED) do m[name] = values[i] end
@@ -79,7 +79,8 @@ end
 local function finish(id, m, status, data, middle, retention, dead_ms)
   local seq = (m.seq or 0) + 1
   local ev = event(seq, status, status, data)
-  call('RPUSH', P .. 'log:' .. id, ev) -- first: the one write that can break
+  if m.parent or m.children then call('LLEN', P .. 'outbox:' .. id) end
+  call('RPUSH', P .. 'log:' .. id, ev) -- first: with rows the one write that can break
   leave(id, m)
   local doc = result(seq, '"correlation_id":"' .. (m.root or id) .. '","task_id":"' .. id .. '","type":"' .. m.type
     .. '","status":"' .. status .. '","state":"' .. status .. '","result":null,' .. middle
@@ -94,6 +95,10 @@ local function finish(id, m, status, data, middle, retention, dead_ms)
     call('ZADD', P .. 'dead_letters', now, id)
     call('HSET', record(id), 'failed_in', m.state)
   end
+  local rows = {}
+  if m.children then rows[1] = '{"row":"cancel_all"}' end
+  if m.parent then rows[#rows + 1] = end_row(id, m.parent, m.run, doc) end
+  if #rows > 0 then put_rows(id, rows) end
   if m.latest then forget_intent(id, m.latest, m.intent, m.acted) end
   count(m.type, m.status, m.state, -1)
   count(m.type, status, status, 1)

@@ -13,6 +13,7 @@
 --   latest(target and aspect) intent(its order)                                     likewise, where newer replaces older
 --   used_until(while the id may be accepted again)                                  likewise, of a reserved or derived id
 --   place owner fence status ready_at wake_at parked_at paused_at watchers started_at  the places
+--   parent(id and run, of a child) origin(age of its root's intent) children(1: it has spawned some)
 --   base(own priority, while a higher one is inherited) was(COMPENSATING, while paused)
 --   deaths solo_deaths permits(scopes, by space) queued(scope it wants a permit of, and since when)
 --   state rev seq document waiting_for run key_run acted failed_in                  the lease holder's, by commit only
@@ -23,7 +24,7 @@ local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local RANK = {urgent = 0, normal = 1, bulk = 2}
 local AGED = 30000 -- ms: a waiter of a lower lane is as good as one of the next higher lane that came so much later
-local counts, woken = {}, {}
+local counts, woken, rows_put = {}, {}, false
 
 -- A batch writes the same few seconds again and again, so the text of each is kept
 local seconds_written = {}
@@ -189,6 +190,20 @@ local function result(seq, rest, created, started, retention)
     .. '","expires_at":"' .. rfc3339(now + retention) .. '"}'
 end
 
+-- What is to be done elsewhere, by whoever carries it (P5).
+local function put_rows(id, rows)
+  call('RPUSH', P .. 'outbox:' .. id, unpack(rows))
+  call('ZADD', P .. 'outboxes', 'NX', now, id)
+  rows_put = true
+end
+
+-- The end of a child, for its parent: it names the run that spawned it (P22).
+local function end_row(id, parent, run, doc)
+  local mother, its_run = string.match(parent, '^(%S+) (%d+)$')
+  return '{"row":"end","parent":"' .. mother .. '","run":' .. its_run .. ',"child":"' .. id .. '","child_run":'
+    .. (run or 1) .. ',"document":' .. doc .. '}'
+end
+
 -- Nothing ran for two polls: Redis was frozen, so no first look at a lease may stand (P7). Claim and renew call it.
 local function thaw(poll)
   if now - (call('GET', P .. 'tick') or now) > 2 * poll then call('DEL', P .. 'looks') end
@@ -213,5 +228,6 @@ local function settle()
     if by ~= 0 and call('HINCRBY', P .. 'counts', key, by) == 0 then call('HDEL', P .. 'counts', key) end
   end
   for pool in pairs(woken) do call('PUBLISH', P .. 'wake:' .. pool, '') end
+  if rows_put then call('PUBLISH', P .. 'carry', '') end
 end
 

@@ -24,6 +24,7 @@ log_event(id, m, status, ARGV[7])
 if envelope ~= '' then call('HSET', record(id), 'envelope', envelope) end
 call('HSET', record(id), 'state', state, 'status', status, 'run', run + 1, 'order', order, 'deadline', deadline,
   'deaths', 0, 'solo_deaths', 0, 'waiting_for', '', 'wake_at', '', 'ready_at', now,
+  'origin', string.format('%.0f', now * 4096 + order % 4096),
   'key_run', (key == 'new' or envelope ~= '') and run + 1 or more[2] or run)
 call('HDEL', record(id), 'failed_in', 'acted', 'parked_at', 'base')
 count(m.type, m.status, ended, -1)

@@ -11,7 +11,8 @@ local function item(id)
     'queued')
   if m[1] and m[1] ~= 'ended' then return call('ZREM', P .. 'retire', id) end -- an index that disagrees is dropped (P1)
   if call('EXISTS', P .. 'outbox:' .. id) == 1 then return call('ZADD', P .. 'retire', now + ARGV[1], id) end
-  call('DEL', record(id), P .. 'log:' .. id, P .. 'result:' .. id, P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id)
+  call('DEL', record(id), P .. 'log:' .. id, P .. 'result:' .. id, P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id,
+    P .. 'dead_rows:' .. id)
   call('ZREM', P .. 'retire', id)
   call('ZREM', P .. 'dead_letters', id)
   if m[5] then call('ZREM', P .. 'intents:' .. m[5], id) end

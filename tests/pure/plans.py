@@ -1,8 +1,10 @@
 """Small machines that have everything a big one may have, and all that can happen to them."""
 
+from backend_loop.children import Child
 from backend_loop.course import Course, Plan, StatePlan
 from backend_loop.outcomes import (
     Cancel,
+    ChildEnded,
     Complete,
     Deadline,
     Fail,
@@ -16,9 +18,11 @@ from backend_loop.outcomes import (
     Signal,
     Skip,
     Sleep,
+    Spawned,
     Stop,
     Superseded,
     WaitFor,
+    WaitForChildren,
     Wake,
 )
 from backend_loop.retry import Retry as Policy
@@ -47,6 +51,7 @@ ORDER = Plan(
 
 def _single(to: str, *, event: str = "KNOCK", optional: bool = True, undo: bool = False) -> Plan:
     row = {event: to, "timed_out": to, "skipped": to}
+    row |= {"child_failed": to} if undo else {}
     policy = Policy(tries=1) if undo else None
     spec = StatePlan(row, Policy(tries=2), acting=True, undo=policy, skip="skipped" if optional else None)
     return Plan("ONLY", {"ONLY": spec, "NEXT": StatePlan({"done": "SUCCEEDED"})}, max_transitions=LIMIT)
@@ -57,6 +62,18 @@ PLANS: list[Plan] = [
     *(_single(to, undo=undo) for to in ("SUCCEEDED", "FAILED", "CANCELLED", "NEXT") for undo in (False, True)),
     *(_single("NEXT", optional=False, undo=undo) for undo in (False, True)),
 ]
+
+SPEC = {"version": 1, "payload": {}, "lane": "normal:default:default"}
+KIDS = tuple(Child(f"k{n}", "test.kid", None, "ONLY", 1, n, spec=SPEC) for n in (1, 2, 3))
+"""Three children, held; the third is known from the start where `starts` says so."""
+
+
+def end(number: int, status: str = "SUCCEEDED", run: int = 1) -> ChildEnded:
+    """The end of one of them."""
+    error = {"code": "permanent", "message": "no"} if status == "FAILED" else None
+    child = Child(f"k{number}", "test.kid", None, "", 0, 0, run, status=status, result={"n": number}, error=error)
+    return ChildEnded(child)
+
 
 SIGNALS: list[Signal] = [
     Wake(),
@@ -70,6 +87,15 @@ SIGNALS: list[Signal] = [
     WaitFor("KNOCK", 7),
     WaitFor("nonsense", 7),
     Stop(Reason.OVERRIDDEN),
+    Spawned(KIDS[:2]),
+    WaitForChildren(),
+    WaitForChildren("any", "continue", seconds=7),
+    WaitForChildren(2, bound=1, event="KNOCK"),
+    WaitForChildren("all", "continue", event="nonsense"),
+    end(1),
+    end(1, "FAILED"),
+    end(2, "CANCELLED"),
+    end(2, run=2),
     Cancel(),
     Deadline(),
     Happened("KNOCK", {"who": "me"}),
@@ -82,6 +108,25 @@ SIGNALS: list[Signal] = [
     NoPermit(NOW + 3_000, "3 of 3 in use"),
 ]
 """All kinds of signals."""
+
+FAMILY: list[Signal] = [
+    Wake(),
+    Go("KNOCK"),
+    Fail("no", ErrorCode.DEVICE_REFUSED),
+    Cancel(),
+    Spawned(tuple(one._replace(spec=None) for one in KIDS[:2])),
+    WaitForChildren(),
+    WaitForChildren("any", "continue", seconds=7),
+    WaitForChildren(2, bound=1, event="KNOCK"),
+    end(1),
+    end(1, "FAILED"),
+    end(2, "CANCELLED"),
+]
+"""What matters to those with children, who have been begun."""
+
+FAMILIES: list[Plan] = [
+    _single(to, optional=False, undo=undo) for to in ("SUCCEEDED", "FAILED", "CANCELLED") for undo in (False, True)
+]
 
 
 def starts(plan: Plan) -> list[Course]:

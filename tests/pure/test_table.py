@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from backend_loop.children import Child
 from backend_loop.course import Course, Plan, Reaction
 from backend_loop.machine import fold, react
-from backend_loop.outcomes import Deadline, Go, Happened, Signal, Wake
+from backend_loop.outcomes import ChildEnded, Deadline, Go, Happened, Signal, Spawned, Wake
 from backend_loop.table import TABLE
 from shared.status import Status, WaitingFor
-from tests.pure.plans import NOW, ORDER, PLANS, SIGNALS, heard, starts
+from tests.pure.plans import FAMILIES, FAMILY, NOW, ORDER, PLANS, SIGNALS, heard, starts
 
 LOOPS = 2
 """Undos that have piled up when the search turns back."""
@@ -27,6 +28,8 @@ def _kind(course: Course, plan: Plan) -> Hashable:
     limits = (plan.max_transitions - 1, 2 * plan.max_transitions - 1)
     return (
         *(course.state, course.status, course.attempt, course.waiting_for, course.awaited, course.wake_at is None),
+        *((one.status, one.spec is None, one.taken, one.cancel) for one in course.children),
+        *(course.join, course.bound),
         *(course.begun, course.blocked, course.tried_at is None, frozenset(course.remembered)),
         *(tuple((one.state, one.maybe) for one in course.done), bool(course.undone)),
         None if course.ending is None else course.ending["status"],
@@ -34,7 +37,7 @@ def _kind(course: Course, plan: Plan) -> Hashable:
     )
 
 
-def _reached(plan: Plan) -> dict[tuple[Status, type], set[Status]]:
+def _reached(plan: Plan, signals: list[Signal]) -> dict[tuple[Status, type], set[Status]]:
     """Each step that any sequence of signals leads to; react() itself asserts that the table allows it."""
     seen: dict[tuple[Status, type], set[Status]] = defaultdict(set)
     frontier, known = deque(starts(plan)), set[Hashable]()
@@ -45,7 +48,7 @@ def _reached(plan: Plan) -> dict[tuple[Status, type], set[Status]]:
         known.add(kind)
         if course.undoing:
             frontier.append(course._replace(transitions=2 * plan.max_transitions - 1))
-        for signal in SIGNALS:
+        for signal in signals:
             for now in (NOW, NOW + 1_000_000):
                 reaction = react(heard(course, signal), plan, signal, now, 0.5)
                 if reaction.ignored is None:
@@ -57,8 +60,9 @@ def _reached(plan: Plan) -> dict[tuple[Status, type], set[Status]]:
 def test_the_table_is_what_is_reachable() -> None:
     """Every pair that the table allows is reached; no other one is, or react() would have raised."""
     seen: dict[tuple[Status, type], set[Status]] = defaultdict(set)
-    for plan in PLANS:
-        for pair, statuses in _reached(plan).items():
+    alone = [signal for signal in SIGNALS if not isinstance(signal, Spawned | ChildEnded)]
+    for plan, signals in [*((plan, alone) for plan in PLANS), *((plan, FAMILY) for plan in FAMILIES)]:
+        for pair, statuses in _reached(plan, signals).items():
             seen[pair] |= statuses
     allowed = {(status, kind): set(targets) for status, row in TABLE.items() for kind, targets in row.items()}
     assert seen == allowed
@@ -78,14 +82,29 @@ def _check(plan: Plan, course: Course) -> None:
     assert (course.waiting_for is None) == (course.runs or course.status is Status.PENDING)
     if course.waiting_for is None:
         assert course.awaited is None
+        assert course.join is None
     elif course.wake_at is not None:
         woken = react(course, plan, Wake(), course.wake_at)
         assert woken.ignored is None  # no lost wake-up: when it is due it moves
         assert woken.course.waiting_for is None
+    elif course.waiting_for is WaitingFor.CHILDREN:
+        _check_children(plan, course)
     else:
         assert course.waiting_for is WaitingFor.EVENT
         assert course.awaited is not None
         assert react(course, plan, Happened(course.awaited), NOW).course.waiting_for is None
+
+
+def _check_children(plan: Plan, course: Course) -> None:
+    """Who waits for children waits for some that may yet end, and not past the last one's end."""
+    open_ = [one for one in course.children if one.status is None and not one.taken]
+    assert open_
+    for one in open_:
+        if course.waiting_for is WaitingFor.CHILDREN:
+            begun = tuple(kid._replace(spec=None) for kid in course.children)
+            told = ChildEnded(Child(one.task_id, "test.kid", None, "", 0, 0, one.run, status="SUCCEEDED"))
+            course = react(course._replace(children=begun), plan, told, NOW).course
+    assert course.waiting_for is None
 
 
 def _to_the_end(plan: Plan, course: Course, now: int) -> int:
@@ -98,7 +117,7 @@ def _to_the_end(plan: Plan, course: Course, now: int) -> int:
     raise AssertionError(f"there is no way out of {course}")
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", [*PLANS, *FAMILIES])
 @settings(max_examples=150, deadline=None)
 @given(TRAFFIC, st.booleans())
 def test_any_traffic_keeps_the_promises(
