@@ -60,7 +60,7 @@ def fault(  # noqa: PLR0913  a fault each
     *,
     slow: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Waits before anything happens.")] = 0,
     down: Annotated[bool, typer.Option("--down", help="Answers 503 and does nothing.")] = False,
-    refuses: Annotated[bool, typer.Option("--refuses", help="Says no, for good.")] = False,
+    refuses: Annotated[bool, typer.Option("--refuses", help="Says no to what is new, for good.")] = False,
     garbage: Annotated[bool, typer.Option("--garbage", help="Does it, and answers nonsense.")] = False,
     lose_reply: Annotated[bool, typer.Option("--lose-reply", help="Does it, and cuts the connection.")] = False,
     flapping: Annotated[float, typer.Option(metavar="SHARE", min=0, max=1, help="So many fail, by chance.")] = 0,

@@ -12,12 +12,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dualloop.outside.ledger import Ledger
 
 LONGEST_S: Final = 60.0
+CALLS_OFF: Final = ("/release", "/refund", "/cancel")
 
 
 class Faults(BaseModel):
     """The faults of one service.
 
-    ``slow_s`` passes before anything happens. ``down`` answers 503 and does nothing; ``refuses`` says no for good.
+    ``slow_s`` passes before anything happens. ``down`` answers 503 and does nothing; ``refuses`` says no, for good, to
+    whatever is new, and still calls off what there is.
     ``garbage`` does what it is asked and answers with what is no JSON; ``lose_reply`` does it and cuts the connection.
     ``flapping`` is the share of requests that meet one of down, garbage and lose_reply, by chance. ``idle``: the bank
     takes no payment by itself, somebody has to pay. After ``times`` requests the service is well again; None: never.
@@ -66,7 +68,7 @@ class Faulty:
             return
         self._met(service)
         await asyncio.sleep(faults.slow_s)
-        fault = _drawn(faults)
+        fault = _drawn(faults, new=scope["method"] == "POST" and not scope["path"].endswith(CALLS_OFF))
         if fault in _INSTEAD:
             await _INSTEAD[fault](service)(scope, receive, send)
         elif fault is None:
@@ -76,9 +78,9 @@ class Faulty:
             await (_cut(send) if fault == "lose_reply" else Response("<html>oops", 200)(scope, receive, send))
 
 
-def _drawn(faults: Faults) -> str | None:
+def _drawn(faults: Faults, *, new: bool) -> str | None:
     for fault in ("down", "refuses", "garbage", "lose_reply"):
-        if getattr(faults, fault):
+        if getattr(faults, fault) and (new or fault != "refuses"):
             return fault
     if random.random() < faults.flapping:  # noqa: S311  chance, not a secret
         return random.choice(("down", "garbage", "lose_reply"))  # noqa: S311  as above

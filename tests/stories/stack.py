@@ -38,6 +38,8 @@ class Part:
         self.url = f"http://{LOCAL}:{self.port}"
         self.ws = f"ws://{LOCAL}:{self.port}/v1/ws"
         self.process: subprocess.Popen[bytes] | None = None
+        self.module = "dualloop"
+        """Run in its place: one that does the same, and what a test wants besides."""
 
     @property
     def running(self) -> subprocess.Popen[bytes]:
@@ -52,7 +54,7 @@ class Part:
         port = "DUALLOOP_PORT" if self.command == "foreground" else "DUALLOOP_HEALTH_PORT"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                (sys.executable, "-m", "dualloop", self.command),
+                (sys.executable, "-m", self.module, self.command),
                 env=inherited | self.env | {port: str(self.port)},
                 preexec_fn=ends_with_parent(signal.SIGKILL),  # noqa: PLW1509  tests run in the main thread
                 start_new_session=True,
