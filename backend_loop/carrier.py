@@ -129,12 +129,11 @@ class Carrier:
             return Verdict("dead", f"no {kind} row: {error!r}")
 
     async def _accept(self, task_id: str, origin: str, row: dict[str, Any]) -> Verdict:
-        child, now = row["child"], await self._link.call("TIME")
-        left = row["deadline"] - int(now[0]) * 1000 - int(now[1]) // 1000
+        child = row["child"]
         item = (
             *(child, row["type"], row["version"], row["lane"], row["held"]),
             f"{row['root']} {task_id} {row['run']} {origin}",
-            *(max(0, left), row["state"], "", 0, row["latest"], row["used_until"], to_json(row["envelope"])),
+            *(row["deadline"], row["state"], "", 0, row["latest"], row["used_until"], to_json(row["envelope"])),
         )
         answer = (await self._link.run("accept", self._prefix_of(child), *item))[1]
         word = _word(answer)

@@ -102,7 +102,10 @@ class Foreground:
         bodies, kinds = Bodies(self.settings), Kinds(self.link, self.catalogue)
         operating = Operating(self.control, kinds)
         app.include_router(verbs_router(self.results, self.control, operating, bodies, self.settings))
-        listing, inspection = Listing(self.link, self.fleet), Inspection(self.link, self.catalogue, self.settings)
+        listing, inspection = (
+            Listing(self.link, self.fleet),
+            Inspection(self.link, self.fleet, self.catalogue, self.settings),
+        )
         app.include_router(operator_router(listing, inspection, operating, self.results, bodies))
         letters = DeadLetters(self.link, self.fleet)
         replays = Replays(self.link, kinds, letters, self.fleet, self.settings)

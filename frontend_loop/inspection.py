@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from frontend_loop.dead_letters import error, undone
+from frontend_loop.family import children, shown
 from frontend_loop.listing import row
 from frontend_loop.record import Record, instant, ms, number, readable, target, whole
 from frontend_loop.standing import Around, Rules, standing
@@ -17,6 +18,7 @@ from shared import keys, traceparent
 from shared.catalogue import Catalogue
 from shared.envelope import Envelope
 from shared.errors import Problem
+from shared.fleet import Fleet
 from shared.ids import MissionId
 from shared.redis import Link
 from shared.settings import Settings
@@ -27,6 +29,9 @@ HISTORY: Final = 1_000
 MOST_ENTRIES: Final = 100
 """Unread entries looked at; an inbox has room for fewer, but for the ends of children."""
 
+MOST_ASKED: Final = 200
+"""Children whose present status is looked up."""
+
 _WHOLE: Final = dict.fromkeys(("place", "lane", "status", "state", "version"), "")
 """What a damaged record may lack."""
 
@@ -34,9 +39,9 @@ _WHOLE: Final = dict.fromkeys(("place", "lane", "status", "state", "version"), "
 class Inspection:
     """Reads missions for operators. Two flushes, not one script: what moves in between may look a moment apart."""
 
-    def __init__(self, link: Link, catalogue: Catalogue, settings: Settings) -> None:
+    def __init__(self, link: Link, fleet: Fleet, catalogue: Catalogue, settings: Settings) -> None:
         """`catalogue` tells how many tries a state has, `settings` how long a mission may be paused or parked."""
-        self._link, self._catalogue, self._settings = link, catalogue, settings
+        self._link, self._fleet, self._catalogue, self._settings = link, fleet, catalogue, settings
 
     async def look(self, mission: MissionId) -> dict[str, Any]:
         """The document of ``GET /v1/missions/{task_id}``.
@@ -65,7 +70,9 @@ class Inspection:
         return {
             **_told(task_id, record, around, course),
             "why": why(told),
-            "course": course,
+            "course": {name: value for name, value in course.items() if name != "children"},
+            "parent": record.get("parent", "").partition(" ")[0] or None,
+            "children": await self._children(course),
             "context": document.get("context"),
             "envelope": envelope,
             "envelope_base64": None if _is_envelope(sent) else base64.b64encode(sent).decode(),
@@ -75,11 +82,21 @@ class Inspection:
             "dead_letter": _dead_letter(record, around, error(log[-1] if log else None, result), undone(kept)),
         }
 
+    async def _children(self, course: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Its children, with the present status of the first ones that live."""
+        known = children(course)
+        living = [one["task_id"] for one in known if one["status"] is None and one["spec"] is None][:MOST_ASKED]
+        found = [mission for one in living if (mission := self._fleet.ids.read(one)) is not None]
+        asked = [self._link.call("HGET", keys.mission(one.shard, one.text), "status") for one in found]
+        told = zip(found, await asyncio.gather(*asked), strict=True)
+        statuses = {mission.text: status.decode() for mission, status in told if status is not None}
+        return [shown(one, statuses.get(one["task_id"])) for one in known]
+
     async def _around(self, shard: int, task_id: str, record: Record, now: int) -> Around:
         """What stands outside its record: lease, target, neighbours in line."""
         held, place = record.get("target", ""), record["place"]
         kind, line = f"{record['type']}@{record['version']}", _line(shard, record)
-        workers, lease_end, holder, waiters, ahead, newer, known, inbox, dead, until, rows = await asyncio.gather(
+        workers, lease_end, holder, waiters, ahead, newer, known, inbox, dead, until, *rows = await asyncio.gather(
             self._link.call("ZCOUNT", keys.owners(shard), f"({now}", "+inf"),
             self._link.call("ZSCORE", keys.owners(shard), record.get("owner", "")),
             self._link.call("GET", keys.target(shard, held)),
@@ -91,6 +108,7 @@ class Inspection:
             self._link.call("ZSCORE", keys.dead_letters(shard), task_id),
             self._link.call("ZSCORE", keys.retire(shard), task_id),
             self._link.call("LLEN", keys.outbox(shard, task_id)),
+            self._link.call("LRANGE", keys.dead_rows(shard, task_id), 0, -1),
         )
         return Around(
             now=now,
@@ -105,7 +123,8 @@ class Inspection:
             entries=tuple(str(_json(entry).get("entry")) for entry in inbox),
             dead_since=whole(dead.decode()) if dead is not None else None,
             kept_until=whole(until.decode()) if until is not None else None,
-            outbox=rows,
+            outbox=rows[0],
+            dead_rows=tuple(_json(row) for row in rows[1]),
         )
 
     def _rules(self, record: Record) -> Rules:
@@ -155,6 +174,7 @@ def _told(task_id: str, record: Record, around: Around, course: Mapping[str, Any
         "run": number(record, "run", 1),
         "permits": record.get("permits", "").split(),
         "latest": record.get("latest", "").partition(":")[2] or None,
+        "outbox": {"rows": around.outbox, "dead": list(around.dead_rows)},
         "lease": lease,
         "hold": hold,
         "started_at": instant(ms(record, "started_at")),

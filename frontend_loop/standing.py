@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from frontend_loop.family import waited_for
 from frontend_loop.record import Record, ms, number, target
 from frontend_loop.why import Standing
 from shared.clock import parse_rfc3339
@@ -24,6 +25,7 @@ class Around:
         lease_end: None: that owner is gone.
         known_at: when a worker that knows the type of a parked mission last came by.
         entries: what the unread entries of its inbox are.
+        outbox: rows still to be carried out. dead_rows: those refused for good, and why.
     """
 
     now: int
@@ -39,6 +41,7 @@ class Around:
     dead_since: int | None
     kept_until: int | None
     outbox: int
+    dead_rows: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,7 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         paused_by=_paused_by(history),
         waiting_for=record.get("waiting_for") or None,
         awaited=course.get("awaited"),
+        children=waited_for(course),
         blocked=_blocked(record, history),
         attempt=course.get("attempt", 1),
         tries=rules.tries,

@@ -27,6 +27,7 @@ class Standing:
         workers: live leases on its shard.
         base: its own priority, while those behind it lend it the one of its lane.
         tries: what its state allows.
+        children: of how many children the end is waited for, and how many they are in all.
         trouble: what went wrong the last time.
         blocked: what keeps a permit from it.
         aspect, newer: of what it sets on its target, and how many newer commands set it too.
@@ -54,6 +55,7 @@ class Standing:
     paused_by: str | None = None
     waiting_for: str | None = None
     awaited: str | None = None
+    children: tuple[int, int] | None = None
     blocked: str | None = None
     attempt: int = 1
     tries: int | None = None
@@ -127,10 +129,17 @@ def _awaited(m: Standing) -> str:
         "retry": f"its retry{_attempt(m)}",
         "timer": "its timer",
         "event": f"the event {m.awaited or 'it asked for'}",
-        "children": "its child missions",
+        "children": _children(m),
         "permit": "a permit",
     }
     return names.get(m.waiting_for or "", m.waiting_for or "something that its record does not name")
+
+
+def _children(m: Standing) -> str:
+    if m.children is None:
+        return "its child missions"
+    left, all_ = m.children
+    return f"{left} of {_count(all_, 'child', 'children')}"
 
 
 def _until(m: Standing) -> str:

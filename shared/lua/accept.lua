@@ -3,7 +3,8 @@
 -- ARGV      per item 13: id type version lane target root deadline_ms(from now) state watcher watch_ms
 --           latest("tenant:target:aspect" where newer replaces older, or '')
 --           used_until(epoch ms up to which an id that was reserved or derived may come again, or '') envelope
---           root: '' of a root; of a child "root parent run origin": the parent's run, and the age of the root's intent
+--           root: '' of a root; of a child "root parent run origin": the parent's run, and the age of the root's intent;
+--           a child's deadline is epoch ms, so that it is never later than its parent's
 -- Answers   epoch ms, then per item OK or DUPLICATE (the id is known: nothing changes) or TOO_OLD or {ERROR, why}
 -- Invariant an accepted mission stands in its lane and holds its target (if it has one), or is among the target's waiters;
 --           it has a deadline. Not allow-oom: a full Redis takes in nothing new.
@@ -18,7 +19,9 @@ local function item(i)
     if now >= tonumber(used_until) then return 'TOO_OLD' end
   end
   if not RANK[string.match(lane, '^(%l+):[^:]+:.+$')] then error('no lane: ' .. lane) end
-  local ends, watched = now + deadline, now + watch
+  local top, parent, origin
+  if root ~= '' then top, parent, origin = string.match(root, '^(%S+) (%S+ %d+) (%d+)$') end
+  local ends, watched = top and tonumber(deadline) or now + deadline, now + watch
   local order, place = call('INCR', P .. 'order'), 'lane'
   if target ~= '' then place = enter(id, lane, order, target)
   else
@@ -29,8 +32,6 @@ local function item(i)
   end
   local fields = {'envelope', ARGV[i + 12], 'type', type, 'version', version, 'status', 'PENDING', 'state', state,
     'place', place, 'lane', lane, 'order', order, 'created_at', now, 'ready_at', now, 'deadline', ends}
-  local top, parent, origin
-  if root ~= '' then top, parent, origin = string.match(root, '^(%S+) (%S+ %d+) (%d+)$') end
   if target ~= '' then fields[#fields + 1] = 'target'; fields[#fields + 1] = target end
   if top then for _, part in ipairs({'root', top, 'parent', parent, 'origin', origin}) do fields[#fields + 1] = part end end
   if used_until ~= '' then fields[#fields + 1] = 'used_until'; fields[#fields + 1] = used_until end

@@ -121,6 +121,7 @@ FAMILY: list[Signal] = [
     end(1),
     end(1, "FAILED"),
     end(2, "CANCELLED"),
+    end(2),
 ]
 """What matters to those with children, who have been begun."""
 
