@@ -122,7 +122,10 @@ class Carrier:
             return LATER
         try:
             return await carry(task_id, origin, row)
-        except ReplyError as error:  # Redis is full, or a key is damaged: nothing that the row is to blame for
+        except (ReplyError, RedisAwayError) as error:
+            if not self._link.connected:
+                raise
+            # Redis is full, or a key is damaged: nothing that the row is to blame for
             log.warning("outbox row put off", task_id=task_id, row=kind, error=str(error))
             return LATER
         except (ValueError, KeyError, TypeError, AttributeError) as error:

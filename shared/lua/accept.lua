@@ -8,7 +8,7 @@
 -- Answers   epoch ms, then per item OK or DUPLICATE (the id is known: nothing changes) or TOO_OLD or {ERROR, why}
 -- Invariant an accepted mission stands in its lane and holds its target (if it has one), or is among the target's waiters;
 --           it has a deadline. Not allow-oom: a full Redis takes in nothing new.
--- Guarded by tests/redis/mutants.txt: test_accept.py test_claim.py test_reserve.py test_latest.py
+-- Guarded by tests/redis/mutants.txt: test_accept.py test_claim.py test_reserve.py test_latest.py test_outbox.py
 local answers, lanes, deadlines = {now}, {}, {}
 
 local function item(i)

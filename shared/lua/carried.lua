@@ -4,7 +4,7 @@
 --           5 of a dead one: what is kept of it, JSON
 -- Answers   the next row, or nothing: none is left, it was put off, or somebody else has carried it on
 -- Invariant a row goes only if it is the oldest one, byte for byte; the next is given out only after that.
--- Guarded by tests/redis/mutants.txt:
+-- Guarded by tests/redis/mutants.txt: test_outbox.py
 local DEAD_KEPT = 100
 local id, row, verdict, ms = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local outbox = P .. 'outbox:' .. id

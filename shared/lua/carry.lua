@@ -3,7 +3,7 @@
 -- ARGV      1 hold_ms  2 outboxes at most
 -- Answers   {ms until the next one's turn or -1, {id, its oldest row, age of its intent, what its children inherit}*}
 -- Invariant nothing is removed here but an index entry without rows; two who carry one row do no harm.
--- Guarded by tests/redis/mutants.txt:
+-- Guarded by tests/redis/mutants.txt: test_outbox.py
 local AGAIN = 60000 -- an outbox that is damaged is looked at again, not at once
 local found = {}
 local function item(id)

@@ -8,7 +8,7 @@
 -- Answers   {OK | DUPLICATE | FULL | ENDED | GONE, status as of now, place as of now}
 -- Invariant control ends a mission itself only if it never committed and is not leased (P23); what waits is moved
 --           towards its lane in the same step, so no entry is slept through; a pause with unread entries is an entry.
--- Guarded by tests/redis/mutants.txt: test_control.py test_pause.py test_table.py test_inherit.py
+-- Guarded by tests/redis/mutants.txt: test_control.py test_pause.py test_table.py test_inherit.py test_outbox.py
 local id, verb = ARGV[1], ARGV[2]
 local m = read(id)
 if not m then return {'GONE', '', ''} end

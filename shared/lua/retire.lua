@@ -5,6 +5,7 @@
 -- Invariant nothing of a mission is left behind but a bare id that may come again (P17), and none goes while its outbox
 --           rows are not carried out (P5).
 -- Guarded by tests/redis/mutants.txt: test_retire.py test_reserve.py test_permit.py test_dead_letters.py test_latest.py
+--           test_outbox.py
 local due, removed = call('ZRANGE', P .. 'retire', '-inf', now, 'BYSCORE', 'LIMIT', 0, 50), 0
 local function item(id)
   local m = call('HMGET', record(id), 'place', 'type', 'status', 'state', 'latest', 'used_until', 'created_at',

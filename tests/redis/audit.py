@@ -22,6 +22,7 @@ KINDS: Final = {
     "inbox_ids": "set",
     "outbox": "list",
     "outboxes": "zset",
+    "dead_rows": "list",
     "lane": "zset",
     "ring": "zset",
     "timers": "zset",
@@ -45,6 +46,9 @@ KINDS: Final = {
     "term": "hash",
     "terms": "hash",
     "recount": "hash",
+    "schedules": "zset",
+    "schedule_dues": "zset",
+    "schedule": "hash",
     "owners": "zset",
     "looks": "hash",
     "held": "set",
@@ -57,7 +61,9 @@ KINDS: Final = {
 """The table of `shared.keys`: the first word of each key, and its type."""
 
 LASTING: Final = frozenset(
-    {"order", "fence", "tick", "owners", "parked_known", "idem", "used", "breaker", "calls", "term", "terms", "recount"}
+    {
+        *("schedules", "schedule_dues", "schedule"),
+        *("order", "fence", "tick", "owners", "parked_known", "idem", "used", "breaker", "calls", "term", "terms", "recount"}
 )
 """What stays when every mission is gone: counters and clocks, the leases of live workers, and what is no mission's."""
 
@@ -324,7 +330,7 @@ def _rings(shard: Shard) -> Iterator[str]:
 
 
 def _orphans(shard: Shard) -> Iterator[str]:
-    for kind in ("log", "inbox", "inbox_ids", "outbox"):
+    for kind in ("log", "inbox", "inbox_ids", "outbox", "dead_rows"):
         yield from (f"{kind}:{one} without a record" for one in shard.all(kind) if one not in shard.all("mission"))
     for kind in ("held", "signals"):
         yield from (f"{kind}:{one} without a lease" for one in shard.all(kind) if one not in shard.get("owners"))

@@ -162,6 +162,7 @@ class Case:
             "pause": lambda: verbs.pause("m")[0],
             "resume": lambda: verbs.resume("m")[0],
             "event": lambda: verbs.event("m", "e1")[0],
+            "child's end": lambda: verbs.control("m", "child", "e1", run=2 if "older run" in self.verb else 1).word,
             "skip": lambda: verbs.control("m", "skip", "s1").word,
             "complete": lambda: verbs.control("m", "complete", "c1").word,
             "priority": lambda: verbs.prioritize("m", "normal" if "as it was" in self.verb else "urgent").word,

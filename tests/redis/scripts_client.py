@@ -98,6 +98,19 @@ class Verbs:
         """A word per (id, fence)."""
         return _words(self.run("release", owner, *(part for one in held for part in one)))
 
+    def carry(self, hold_ms: int = HOUR_MS, most: int = 20) -> tuple[int, list[tuple[str, str, int]]]:
+        """Ms until the next outbox's turn or -1; of those whose turn it is: id, oldest row, age of its intent."""
+        due_ms, found = self.run("carry", hold_ms, most)
+        return due_ms, [(one[0].decode(), one[1].decode(), int(one[2])) for one in found]
+
+    def carried(self, task_id: str, row: str, verdict: str = "done", ms: int = HOUR_MS, kept: str = "") -> str:
+        """The next row, or nothing."""
+        return str(self.run("carried", task_id, row, verdict, ms, kept).decode())
+
+    def rows(self, task_id: str) -> list[str]:
+        """Its outbox."""
+        return [one.decode() for one in self.redis.lrange(self.key(f"outbox:{task_id}"), 0, -1)]
+
     def renew(self, owner: str, lease_ms: int = HOUR_MS, poll_ms: int = HOUR_MS) -> set[str] | None:
         """Missions with unread entries; None: LOST."""
         answer = self.run("renew", owner, lease_ms, poll_ms)
@@ -108,11 +121,19 @@ class Verbs:
         return str(self.run("resign", owner).decode())
 
     def control(
-        self, task_id: str, verb: str, entry_id: str, entry: str = "", *, reason: str = "", note: str = "null"
+        self,
+        task_id: str,
+        verb: str,
+        entry_id: str,
+        entry: str = "",
+        *,
+        reason: str = "",
+        note: str = "null",
+        run: int | str = "",
     ) -> Said:
-        """Any verb of control."""
+        """Any verb of control; `run` is what a message between missions is about."""
         entry = entry or items.entry(verb, by=None)
-        answer = self.run("control", task_id, verb, entry_id, entry, reason, HOUR_MS, note)
+        answer = self.run("control", task_id, verb, entry_id, entry, reason, HOUR_MS, note, run)
         return Said._make(one.decode() for one in answer)
 
     def cancel(self, task_id: str, entry_id: str = "cancel", reason: str = "requested") -> tuple[str, str]:

@@ -41,7 +41,7 @@ def test_an_owner_that_is_being_taken_over_is_lost_even_if_it_registers(verbs: V
 
 
 def test_b07_what_is_claimed_is_leased_to_the_owner(verbs: Verbs) -> None:
-    verbs.accept(New("m", root="r p 1 77", target="a:lamp", envelope="{}"))
+    verbs.accept(New("m", root="r p 1 77", deadline_ms=FAR, target="a:lamp", envelope="{}"))
     m = verbs.take("w1")["m"]
 
     record = verbs.record("m")

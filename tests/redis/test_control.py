@@ -15,7 +15,7 @@ def begun(verbs: Verbs, **fields: str) -> Taken:
 
 
 def test_a_mission_that_never_began_is_cancelled_here(verbs: Verbs) -> None:
-    verbs.accept(New("m", target="a:lamp", root="r p 1 77", type="t"))
+    verbs.accept(New("m", target="a:lamp", root="r p 1 77", deadline_ms=FAR, type="t"))
 
     assert verbs.cancel("m", reason="disconnected") == ("OK", "CANCELLED")
 

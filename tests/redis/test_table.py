@@ -75,6 +75,11 @@ event, target held      -                -                 -                OK·
 event, seen             DUPLICATE        DUPLICATE         -                -                DUPLICATE         DUPLICATE       DUPLICATE       ENDED     GONE
 event, consumed         DUPLICATE        DUPLICATE         DUPLICATE        DUPLICATE        DUPLICATE         DUPLICATE       DUPLICATE       ENDED     GONE
 event, no room          FULL             FULL              -                -                FULL              FULL            FULL            ENDED     GONE
+child's end             OK·told          OK·told           OK·lane·told     OK·lane·told     OK·told           OK·told         OK·told         ENDED     GONE
+child's end, seen       DUPLICATE        DUPLICATE         -                -                DUPLICATE         DUPLICATE       DUPLICATE       ENDED     GONE
+child's end, consumed   DUPLICATE        DUPLICATE         DUPLICATE        DUPLICATE        DUPLICATE         DUPLICATE       DUPLICATE       ENDED     GONE
+child's end, no room    OK·told          OK·told           -                -                OK·told           OK·told         OK·told         ENDED     GONE
+child's end, older run  ENDED            ENDED             ENDED            ENDED            ENDED             ENDED           ENDED           ENDED     GONE
 skip, rev = 0           OK·told          OK·told           -                -                OK·told           OK·told         OK·told         ENDED     GONE
 skip, rev > 0           OK·told          OK·told           OK·lane·told     OK·lane·told     OK·told           OK·told         OK·told         ENDED     GONE
 skip, no room           OK·told          OK·told           -                -                OK·told           OK·told         OK·told         ENDED     GONE
