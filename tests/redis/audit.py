@@ -63,7 +63,21 @@ KINDS: Final = {
 LASTING: Final = frozenset(
     {
         *("schedules", "schedule_dues", "schedule"),
-        *("order", "fence", "tick", "owners", "parked_known", "idem", "used", "breaker", "calls", "term", "terms", "recount"}
+        *(
+            "order",
+            "fence",
+            "tick",
+            "owners",
+            "parked_known",
+            "idem",
+            "used",
+            "breaker",
+            "calls",
+            "term",
+            "terms",
+            "recount",
+        ),
+    }
 )
 """What stays when every mission is gone: counters and clocks, the leases of live workers, and what is no mission's."""
 
