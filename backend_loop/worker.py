@@ -18,8 +18,8 @@ from arq.worker import Worker, func
 
 from backend_loop.admission import Admission
 from backend_loop.blocking import BlockWatch
-from backend_loop.carrier import Carrier
 from backend_loop.breakers import Breakers
+from backend_loop.carrier import Carrier
 from backend_loop.devices.protocol import Device
 from backend_loop.executors import Executors
 from backend_loop.lease import Lease, Renewal

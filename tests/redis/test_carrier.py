@@ -1,4 +1,4 @@
-"""The carrier of outboxes, dying or standing still at every step, alone and side by side: each row takes effect once."""
+"""The carrier of outboxes, dying or standing still at every step, alone and side by side: a row acts once."""
 
 import asyncio
 import json
@@ -73,9 +73,19 @@ class Town:
     def row(self, kid: str) -> str:
         return json.dumps(
             {
-                **{"row": "accept", "child": kid, "type": "t", "version": 1, "lane": "normal:default:a", "held": ""},
-                **{"root": self.parent, "run": 1, "deadline": FAR, "state": "START", "latest": ""},
-                **{"used_until": FAR, "envelope": {}},
+                "row": "accept",
+                "child": kid,
+                "type": "t",
+                "version": 1,
+                "lane": "normal:default:a",
+                "held": "",
+                "root": self.parent,
+                "run": 1,
+                "deadline": FAR,
+                "state": "START",
+                "latest": "",
+                "used_until": FAR,
+                "envelope": {},
             },
             separators=(",", ":"),
         )
@@ -154,7 +164,7 @@ async def _town(link: Link, redis_url: str) -> Town:
 async def _round(carriers: list[Carrier]) -> None:
     for carrier in carriers:
         try:
-            await carrier.loop._once()  # type: ignore[operator,call-arg]  # one turn of the loop, by hand
+            await carrier.loop._once()  # type: ignore[operator]  # one turn of the loop, by hand
         except DiedError:
             return
 
