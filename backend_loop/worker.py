@@ -24,9 +24,9 @@ from backend_loop.devices.protocol import Device
 from backend_loop.executors import Executors
 from backend_loop.lease import Lease, Renewal
 from backend_loop.loops import audit
+from backend_loop.loops.announce import Announcer
 from backend_loop.loops.schedules import Schedules
 from backend_loop.mission import MissionType
-from backend_loop.mission_type import rows_of
 from backend_loop.redis_clock import RedisClock
 from backend_loop.services import Services
 from backend_loop.shard_loop import CUT_S, ShardLoop
@@ -48,10 +48,6 @@ from shared.watchdog import STUCK, Watchdog
 
 log = get(__name__)
 
-ROW_KEPT_MS: Final = 86_400_000
-"""A catalogue row goes a day after its last live worker (P15)."""
-
-ANNOUNCE_S: Final = 30.0
 JOIN_AGAIN_S: Final = 0.2
 
 LEAVE_S: Final = 5.0
@@ -239,15 +235,7 @@ class LoopWorker(Worker):
         yield self._schedules.loop
 
     def _own_loops(self) -> Iterator[Loop]:
-        yield Loop(
-            "announce",
-            self._announce,
-            trigger="timed",
-            interval_s=ANNOUNCE_S,
-            backoff_cap_s=self.settings.poll_s,
-            describe="publishes the mission types that this process knows",
-            output="catalogue rows",
-        )
+        yield Announcer(self._link, self.types, self._catalogue, self.settings, self.ready).loop
         if self.serves_arq:
             yield Loop(
                 "arq",
@@ -308,15 +296,6 @@ class LoopWorker(Worker):
         """Look for work again: a slot is free, or hints were lost."""
         for shard in self.shards:
             shard.claim.wake()
-
-    async def _announce(self) -> Answer:
-        rows: list[str | bytes] = []
-        for row in rows_of(self.types.values()):
-            rows += [row.kind, row.model_dump_json()]
-        await self._link.run("announce", keys.prefix(0), ROW_KEPT_MS, *rows)
-        await self._catalogue.refresh(self._link)  # types of other workers, whose missions may be children of ours
-        self.ready.set()
-        return Idle()
 
     async def _arq(self) -> Answer:
         await self._poll_iteration()

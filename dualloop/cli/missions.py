@@ -94,9 +94,21 @@ def everything(mission: Mapping[str, Any], more: Mapping[str, str] | None = None
         ],
         fixed=frozenset({"SEQ", "TIME", "STATUS", "STATE"}),
     )
+    if mission["children"]:
+        say()
+        table(
+            ("CHILD", "STATUS", "TYPE", "NAME"),
+            [_child(child) for child in mission["children"]],
+            fixed=frozenset({"CHILD", "STATUS"}),
+        )
     section("Payload", mission["envelope"].get("payload"))
     section("Context", mission["context"])
     section("Result", mission["result"])
+
+
+def _child(child: Mapping[str, Any]) -> list[str]:
+    status = child["status"] or ("?" if child["begun"] else "not begun yet")
+    return [child["task_id"], status, child["type"], child["name"] or ""]
 
 
 def _rows(rows: list[dict[str, Any]]) -> None:
@@ -131,6 +143,7 @@ def _facts(mission: Mapping[str, Any]) -> dict[str, str]:
     return {
         "Mission": mission["task_id"],
         "Root": "" if mission["correlation_id"] == mission["task_id"] else mission["correlation_id"],
+        "Parent": mission["parent"] or "",
         "Type": f"{mission['type']}@{mission['version']}, {mission['priority']}",
         "Accepted": f"{moment(mission['created_at'])} by {mission['envelope'].get('source', '?')}",
         "Started": moment(mission["started_at"]),
@@ -147,4 +160,5 @@ def _facts(mission: Mapping[str, Any]) -> dict[str, str]:
         "Attempt": f"{mission['attempt']}, visit {mission['visit']}, {mission['deaths']} deaths, run {mission['run']}",
         "Written": f"seq {mission['seq']}, rev {mission['rev']}, fence {mission['fence']}, {mission['unread']} unread",
         "Trace": mission["trace_id"] or "",
+        "Refused": "; ".join(row.get("why", "") for row in mission["outbox"]["dead"]),
     }
