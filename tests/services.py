@@ -11,7 +11,7 @@ import httpx
 
 from dualloop.lifeline import ends_with_parent
 from dualloop.parts import free_port
-from tests.waiting import until
+from tests.waiting import eventually, until
 
 
 class OutsideServices:
@@ -44,6 +44,10 @@ class OutsideServices:
         """Returns when it answers."""
         self.spawn()
         until(self._answers, within=30, what="the outside services answer")
+
+    async def ready(self) -> None:
+        """Wait until it answers."""
+        await eventually(self._answers, within=60, what="the outside services answer")
 
     def spawn(self) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("DUALLOOP_")}

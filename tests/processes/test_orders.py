@@ -26,7 +26,7 @@ LONG = (pytest.mark.long, pytest.mark.timeout(1800))
 
 
 class Killer:
-    """Kills a worker or the services now and then, and starts them again, until told to stop."""
+    """Kills a worker or the services now and then, and the next one when that one is back, until told to stop."""
 
     def __init__(self, stack: Stack, outside: OutsideServices, dice: random.Random) -> None:
         self.stack, self.outside, self.dice = stack, outside, dice
@@ -42,11 +42,12 @@ class Killer:
             if self.dice.random() < 0.3:
                 self.outside.end(SIGKILL)
                 self.outside.spawn()
+                await self.outside.ready()
                 self.kills["outside"] += 1
             else:
                 part = self.dice.choice(self.stack.workers)
                 part.kill()
-                part.spawn()
+                await part.start()
                 self.kills["worker"] += 1
 
 

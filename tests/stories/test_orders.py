@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 
 import pytest
@@ -154,3 +155,21 @@ async def test_without_services_it_says_what_to_do(redis_url: str, tmp_path: Pat
         log = (await front.client.get(f"/v1/missions/{one}")).text
         assert "set DUALLOOP_OUTSIDE_URL" in log
         await front.client.aclose()
+
+
+async def test_the_bank_s_word_outlives_the_bank_and_the_front(redis_url: str, tmp_path: Path) -> None:
+    async with running(redis_url, tmp_path, workers=0) as stack:
+        with OutsideServices(tmp_path, stack.url) as outside:
+            await stack.start([stack.worker(DUALLOOP_OUTSIDE_URL=outside.url)])
+            shop = Shop(Front(stack.foregrounds[0]), outside)
+            outside.faults("payment", idle=True)
+            one = await shop.send("payment.ship", "A")
+            await eventually(lambda: shop.waits(one))
+            stack.foregrounds[0].kill()
+            payment = outside.page("A")["standing"]["payment"]["id"]
+            assert outside.post(f"/payment/orders/{payment}/pay", key="hand:A", order="A").is_success
+            outside.end(SIGKILL)
+            outside.start()
+            await stack.start(stack.foregrounds)
+            assert (await shop.end(one, "A"))["status"] == "SUCCEEDED"
+            await shop.front.client.aclose()
