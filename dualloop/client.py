@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from dualloop.client_faults import ClientProblem, Patience, UnreachableError
 from dualloop.client_http import Exchange
+from dualloop.client_schedules import Schedules
 from dualloop.client_socket import frames
 from dualloop.client_verbs import Verbs
 from dualloop.parts import local_url
@@ -53,6 +54,7 @@ class Client(Verbs):
         """Nothing is opened yet."""
         urls = [url] if isinstance(url, str) else url or configured_urls()
         super().__init__(Exchange(urls))
+        self.schedules = Schedules(self._exchange)
         self._patience_s = patience_s
 
     @property
