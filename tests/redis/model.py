@@ -21,22 +21,24 @@ class Model(Places):
 
     # clients and operators
 
-    def accept(self, task_id: str, type_: str, priority: str, target: str, latest: str = "") -> str:
+    def accept(
+        self, task_id: str, type_: str, priority: str, target: str, latest: str = "", *, child: bool = False
+    ) -> str:
         if task_id in self.missions:
             return "DUPLICATE"
         self.order += 1
-        m = self.missions[task_id] = Mission(task_id, self.order, type_, priority, target, latest)
+        m = self.missions[task_id] = Mission(task_id, self.order, type_, priority, target, latest, child=child)
         if latest:
             self.intents.setdefault(latest, set()).add(task_id)
         self.enter(m)
         return "OK"
 
-    def control(self, task_id: str, verb: str, entry_id: str, entry: str) -> Said:
+    def control(self, task_id: str, verb: str, entry_id: str, entry: str, run: int | None = None) -> Said:
         m = self.missions.get(task_id)
         if m is None:
             return Said("GONE", "", "")
-        if m.place == "ended":
-            return Said("ENDED", m.status, "ended")
+        if m.place == "ended" or (run is not None and run != m.run):
+            return Said("ENDED", m.status, m.place)
         word = "OK"
         if verb == "cancel" and m.place != "leased" and m.rev == 0:
             self._cancel(m)

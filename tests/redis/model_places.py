@@ -39,6 +39,7 @@ class Mission:
     old: bool = False  # ready for longer than a lane should let it wait
     unread: list[str] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
+    child: bool = False  # it has a parent, who is to be told of its end
     rows: int = 0
     armed: bool = True  # stands in the deadlines
     due: bool = False  # its deadline has come
@@ -196,6 +197,7 @@ class Places:
         m.place, m.status, m.armed, m.due = "ended", status, False, False
         m.unread, m.seen, m.failed_in, m.dead = [], set(), failed_in, bool(failed_in)
         m.ends += 1
+        m.rows += m.child
         if m.latest:
             intents = self.intents[m.latest]
             if m.acted:

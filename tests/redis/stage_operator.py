@@ -1,10 +1,11 @@
 """Clients and operators, in the random search: every verb of control, priorities, replay, and what workers ask for."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from tests.redis import items
-from tests.redis.scripts_client import New, Said
+from tests.redis.scripts_client import FAR, New, Said
 from tests.redis.stage_base import Base, Worker
 
 LIMITS: Final[Mapping[str, int]] = {"type:t": 1, "dep:x": 2}
@@ -18,13 +19,15 @@ class Operators(Base):
         task_id = f"m{self.accepted}"
         self.accepted += 1
         attended = priority == "bulk"
-        latest = f"{target}:{aspect}" if target and aspect else ""
+        child = self.accepted % 3 == 0
+        latest = f"{target}:{aspect}" if target and aspect and not child else ""
         watcher = "" if attended else "front"
         item = New(task_id, type_, lane=f"{priority}:default:a", target=target, watcher=watcher, latest=latest)
+        item = replace(item, root="root parent 1 77", deadline_ms=FAR) if child else item
         if attended:
             self.verbs.attend(task_id)
             self.model.attended[task_id] = False
-        expected = [self.model.accept(task_id, type_, priority, target, latest) for _ in range(copies)]
+        expected = [self.model.accept(task_id, type_, priority, target, latest, child=child) for _ in range(copies)]
         assert self.verbs.accept(*[item] * copies) == expected
         self._order(task_id)
 
@@ -33,13 +36,14 @@ class Operators(Base):
         assert order >= self.model.order
         self.model.order = self.model.missions[task_id].order = order
 
-    def _control(self, task_id: str, verb: str, entry_id: str) -> None:
-        """A verb of control; entries of events are their ids."""
+    def _control(self, task_id: str, verb: str, entry_id: str, run: int | None = None) -> None:
+        """A verb of control; entries of events are their ids; `run` is that which a child's end is about."""
         entry = entry_id if verb == "event" else items.entry(verb, id=entry_id)
         count = len(self.model.missions[task_id].unread) if task_id in self.model.missions else 0
-        expected = self.model.control(task_id, verb, entry_id, entry)
+        expected = self.model.control(task_id, verb, entry_id, entry, run)
         self._controlled(task_id, verb, expected)
-        answer = self.verbs.control(task_id, verb, entry_id, entry, reason="requested", note=items.note(f"{verb}d"))
+        note, about = items.note(f"{verb}d"), "" if run is None else run
+        answer = self.verbs.control(task_id, verb, entry_id, entry, reason="requested", note=note, run=about)
         assert answer == expected
         m = self.model.missions.get(task_id)
         if m is not None and len(m.unread) > count:

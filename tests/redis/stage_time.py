@@ -115,5 +115,6 @@ class Time(Base):
     def _rows_are_carried_out(self, m: Mission | None) -> None:
         if m is not None and m.rows:
             m.rows = 0
-            self.verbs.redis.delete(self.verbs.key(f"outbox:{m.task_id}"))
-            self.verbs.redis.zrem(self.verbs.key("outboxes"), m.task_id)
+            row = self.verbs.rows(m.task_id)[0]
+            while row:
+                row = self.verbs.carried(m.task_id, row)

@@ -53,7 +53,7 @@ MISSION = st.tuples(
 )
 """Type, priority, target, aspect."""
 
-VERBS: Final = ("cancel", "pause", "resume", "skip", "complete", "e1", "e2", "accept")
+VERBS: Final = ("cancel", "pause", "resume", "skip", "complete", "child", "e1", "e2", "accept")
 PLACES: Final = ("", "lane", "leased", "waiting", "waiting", "waiters", "parked", "paused", "paused")
 
 
@@ -86,7 +86,8 @@ class Interleavings(Stage, RuleBasedStateMachine):
             elif what in ("cancel", "e1", "e2"):
                 self._control(task_id, "event" if what[0] == "e" else what, what)
             else:
-                self._control(task_id, what, f"{what} {number % 2 + copy}")
+                run = 1 + number % 2 if what == "child" else None
+                self._control(task_id, what, f"{what} {number % 2 + copy}", run)
 
     def _aimed(self, number: int, *places: str) -> str:
         aimed = self.pick(number, *places) if any(places) else None
@@ -283,6 +284,7 @@ WORDS: Final = (
     "commit YIELDED",
     *(f"control {word}" for word in ("OK", "DUPLICATE", "ENDED", "GONE")),
     *(f"pause, then {place}" for place in ("leased", "paused")),
+    *(f"child, then {place}" for place in ("leased", "lane")),
     *(f"resume, then {place}" for place in ("lane", "waiters", "waiting")),
     *(f"priority in {place}" for place in ("lane", "leased", "waiters", "waiting", "paused")),
     *(f"permit {word}" for word in ("OK", "BUSY")),
