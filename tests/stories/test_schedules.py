@@ -35,8 +35,8 @@ async def add(hand: Hand, name: str = "s", status: int = 201, **more: Any) -> Do
 def due_now(hand: Hand, name: str = "s", *, ago_s: float = 0) -> int:
     """Days pass: the instant that it waits for was so long ago. The instant, epoch ms."""
     with redis.Redis.from_url(hand.stack.redis_url) as client:
-        seconds, micros = client.time()
-        instant = seconds * 1000 + micros // 1000 - round(ago_s * 1000)
+        now: Any = client.time()
+        instant: int = now[0] * 1000 + now[1] // 1000 - round(ago_s * 1000)
         client.hset(keys.schedule(name), mapping={"next": instant, "due": instant})
         client.zadd(keys.SCHEDULES.replace("schedules", "schedule_dues"), {name: instant})
     return instant
