@@ -1,6 +1,8 @@
 """Missions that spawn missions: a wide one, a deep one, and the children that they have."""
 
 import asyncio
+import os
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -8,14 +10,19 @@ from pydantic import BaseModel, Field
 from backend_loop.mission import Mission, state, undo
 from backend_loop.outcomes import Fail, Go, Outcome, WaitForChildren
 from backend_loop.toolbox import Toolbox
-from tests.missions.tally import tally
+from tests.missions.tally import VARIABLE, tally
 
 Tools = Toolbox[Any, Any]
 NOWHERE = asyncio.Event  # nobody sets it
 
 
+def _healed() -> bool:
+    """Whether there is a file of that name beside the tally."""
+    return VARIABLE in os.environ and Path(os.environ[VARIABLE]).with_name("healed").exists()
+
+
 class Kid(Mission):
-    """Works, fails, or hangs in its act."""
+    """Works, fails, or hangs in its act; what ails fails until it is healed."""
 
     type = "test.kid"
     table = {"WORKING": {"done": "SUCCEEDED"}}
@@ -25,7 +32,7 @@ class Kid(Mission):
         """What becomes of it."""
 
         n: int = 0
-        how: Literal["works", "fails", "hangs"] = "works"
+        how: Literal["works", "fails", "hangs", "ails"] = "works"
         seconds: float = 0.0
         at: str | None = None
 
@@ -35,7 +42,7 @@ class Kid(Mission):
         if tools.payload.how == "hangs":
             await NOWHERE().wait()
         await asyncio.sleep(tools.payload.seconds)
-        if tools.payload.how == "fails":
+        if tools.payload.how == "fails" or (tools.payload.how == "ails" and not _healed()):
             return Fail(f"number {tools.payload.n} is tired")
         return Go("done", result={"n": tools.payload.n})
 
@@ -44,6 +51,7 @@ class Fan(Mission):
     """Spawns its children, waits for them, and says what became of them."""
 
     type = "test.fan"
+    target = "at"
     table = {"SPREADING": {"spread": "SUCCEEDED"}}
     deadline_s = 3600
 
@@ -54,6 +62,7 @@ class Fan(Mission):
         policy: Literal["all", "any"] | int = "all"
         on_failure: Literal["fail", "continue"] = "fail"
         bound: int | None = None
+        at: str | None = None
 
     @state("SPREADING", timeout_s=60)
     async def spread(self, tools: Tools) -> Outcome:

@@ -165,3 +165,32 @@ async def test_an_undo_may_wait_until_its_children_have_really_ended(redis_url: 
         assert sorted(line[0] for line in tally(stack) if line[1] == root) == ["undo-CANCELLED", "undo-SUCCEEDED"]
         await _settled(stack)
         await front.client.aclose()
+
+
+async def test_p10_children_may_act_on_the_target_of_their_parent(redis_url: str, tmp_path: Path) -> None:
+    async with running(redis_url, tmp_path, **_env(tmp_path)) as stack:
+        front = Front(stack.foregrounds[0])
+        payload = {"at": "lamp", "kids": [{"at": "lamp"}] * 3}
+        roots = [await front.send("test.fan", payload=payload) for _ in range(2)]
+        ends = [await front.end(root) for root in roots]
+        assert [end["result"]["sum"] for end in ends] == [3, 3]
+        await _settled(stack)
+        await front.client.aclose()
+
+
+async def test_p22_a_replay_does_again_only_what_had_not_succeeded(redis_url: str, tmp_path: Path) -> None:
+    async with running(redis_url, tmp_path, **_env(tmp_path)) as stack:
+        front = Front(stack.foregrounds[0])
+        root = await front.send("test.fan", payload={"kids": [{}, {"how": "ails"}], "bound": 1})
+        assert (await front.end(root))["error"]["code"] == "child_failed"
+        await _settled(stack)
+        (tmp_path / "healed").touch()
+        answer = await front.client.post(f"/v1/dead-letters/{root}/replay", json={"from": "failed_state"})
+        assert answer.status_code == 202, answer.text
+        document = await front.end(root)
+        assert document["result"] == {"ends": {"kid-0": "SUCCEEDED", "kid-1": "SUCCEEDED"}, "sum": 1}
+        assert document["run"] == 2
+        worked = Counter(line[1] for line in tally(stack) if line[2] == "WORKING")
+        assert sorted(worked.values()) == [1, 1, 1], "the first child, and the second one of each run"
+        await _settled(stack)
+        await front.client.aclose()

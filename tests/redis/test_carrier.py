@@ -9,13 +9,16 @@ from typing import Any, Final
 import pytest
 import redis
 
+from backend_loop import document
 from backend_loop.carrier import Carrier
+from backend_loop.children import Child
+from backend_loop.course import Course
 from shared import keys
 from shared.fleet import Fleet
 from shared.redis import Link
 from shared.settings import Settings
 from tests.redis.audit import faults, leftovers, read
-from tests.redis.scripts_client import FAR, New, Verbs, event
+from tests.redis.scripts_client import FAR, New, Verbs, Write, event
 
 SHARDS: Final = 2
 SETTINGS: Final = Settings(shards=SHARDS)
@@ -254,3 +257,23 @@ async def test_a_large_result_is_left_where_it_is(link: Link, redis_url: str) ->
 
     [told] = [json.loads(one) for one in home.unread(town.parent)]
     assert (told["status"], told.get("result")) == ("SUCCEEDED", None)
+
+
+async def test_who_lives_is_cancelled_where_no_worker_could_say_who(link: Link, redis_url: str) -> None:
+    town = await _town(link, redis_url)
+    home = town.shards[0]
+    for verbs, kid in zip((home, town.shards[1], town.shards[1]), town.kids, strict=True):
+        verbs.accept(New(kid, root=f"{town.parent} {town.parent} 1 7", deadline_ms=FAR))
+    known = [Child(kid, "t", None, "FAN", 1, n) for n, kid in enumerate(town.kids)]
+    known[0] = known[0]._replace(status="SUCCEEDED")
+    known[1] = known[1]._replace(cancel=2)
+    text = document.write(Course("FAN", children=(*known, Child("held", "t", None, "FAN", 1, 9, spec={}))), {})
+    home.accept(New(town.parent))
+    home.release("w1", *((one, taken.fence) for one, taken in home.take("w1").items() if one != town.parent))
+    fence = int(home.record(town.parent)["fence"])
+    write = Write(town.parent, fence, 0, 0, "leave", "WAITING", document=text.decode(), rows=('{"row":"cancel_all"}',))
+    assert home.commit("w1", write)[0].word == "OK"
+    await _round(town.carriers(link)[:1])
+
+    assert [town.of(kid).place(kid) for kid in town.kids] == ["lane", "ended", "ended"]
+    assert home.rows(town.parent) == []
