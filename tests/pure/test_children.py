@@ -1,5 +1,7 @@
 """A wait for children is over when its policy says so; what goes out to them is decided once a commit."""
 
+from typing import Any, ClassVar
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from backend_loop import document
 from backend_loop.children import Child
 from backend_loop.course import Course, Plan, Reaction, StatePlan
 from backend_loop.machine import fold, replayed
+from backend_loop.mission import DefinitionError, Mission, state
 from backend_loop.outcomes import (
     Cancel,
     ChildEnded,
@@ -16,6 +19,7 @@ from backend_loop.outcomes import (
     Deadline,
     Fail,
     Go,
+    Outcome,
     Pause,
     Retry,
     Signal,
@@ -26,6 +30,7 @@ from backend_loop.outcomes import (
     Wake,
 )
 from backend_loop.retry import Retry as Policy
+from backend_loop.toolbox import Toolbox
 from frontend_loop.family import FIELDS, children, shown, waited_for
 from shared.status import Status, WaitingFor
 from tests.pure.plans import NOW
@@ -299,3 +304,36 @@ def test_what_a_wait_may_not_be(wrong: dict[str, object]) -> None:
 
 def test_a_try_that_fails_spawns_nothing_so_the_next_one_does() -> None:
     assert after(RUNNING, Retry("later")).course.children == ()
+
+
+def test_a_word_that_is_not_in_the_row_is_found_at_import() -> None:
+    with pytest.raises(DefinitionError, match=r'WaitForChildren\(event="gone"\), and its row has done'):
+
+        class Wrong(Mission):
+            type = "test.wrong"
+            table: ClassVar = {"FAN": {"done": "SUCCEEDED"}}
+
+            @state("FAN")
+            async def fan(self, _tools: Toolbox[Any, Any]) -> Outcome:
+                return WaitForChildren("any", event="gone")
+
+
+def test_what_a_wait_may_lead_to_may_stand_in_its_row_and_nothing_else() -> None:
+    class Right(Mission):
+        type = "test.right"
+        table: ClassVar = {"FAN": {"done": "SUCCEEDED", "child_failed": "FAILED", "timed_out": "FAILED"}}
+
+        @state("FAN")
+        async def fan(self, _tools: Toolbox[Any, Any]) -> Outcome:
+            return WaitForChildren(event="done")
+
+    assert Right.definition.row().events == []
+    with pytest.raises(DefinitionError, match="its row has other, which its handler never answers"):
+
+        class Wrong(Mission):
+            type = "test.wrong"
+            table: ClassVar = {"FAN": {"done": "SUCCEEDED", "other": "FAILED"}}
+
+            @state("FAN")
+            async def fan(self, _tools: Toolbox[Any, Any]) -> Outcome:
+                return WaitForChildren(event="done")
