@@ -96,19 +96,21 @@ class Schedules:
                 await self._catalogue.refresh(self._link)
             due = [Due(_text(name), _record(fields), now) for name, fields in found]
             told = await asyncio.gather(*(self._look(term, one) for one in due), return_exceptions=True)
+            for fault in told:
+                if isinstance(fault, BaseException):
+                    raise fault
         except RedisAwayError:
             if self._link.connected:
                 raise
             return After(self._settings.poll_s)
-        for fault in told:
-            if isinstance(fault, BaseException):
-                raise fault
-        return After(0 if found else left_ms / 1000 if left_ms >= 0 else self._settings.poll_s)
+        if any(told):  # what got on may be due again: one that is made up for, or one beyond this batch
+            return After(0)
+        return After(left_ms / 1000 if left_ms >= 0 and not found else self._settings.poll_s)
 
-    async def _look(self, term: int, due: Due) -> None:
-        """Fire one; what is wrong with it is its own affair."""
+    async def _look(self, term: int, due: Due) -> bool:
+        """Fire one, and say whether it got on; what is wrong with it is its own affair."""
         try:
-            await self._fire(term, due)
+            return await self._fire(term, due)
         except (NoTermError, RedisAwayError):
             raise
         except Exception as error:  # noqa: BLE001  a broken schedule must not stop the others
@@ -116,14 +118,14 @@ class Schedules:
             if due.record.get("trouble") != why:
                 log.warning("schedule cannot be fired", schedule=due.name, why=why)
             await self._run(term, "trouble", due.name, why[:500], AGAIN_MS)
+            return False
 
-    async def _fire(self, term: int, due: Due) -> None:
+    async def _fire(self, term: int, due: Due) -> bool:
         record = due.record
         if "unreadable" in record:
             raise CannotFireError(f"its record is damaged: {record['unreadable']}")
         if "firing" in record:  # a leader before this one has begun it
-            await self._carry_out(term, due, Row.model_validate_json(record["firing"]))
-            return
+            return await self._carry_out(term, due, Row.model_validate_json(record["firing"]))
         plan, expected = Plan.model_validate_json(record["plan"]), int(record["next"])
         now = turn(due.name, plan, expected, due.now)
         row = None if now.run is None else self._row(due.name, plan, now.run)
@@ -135,8 +137,9 @@ class Schedules:
         later = "" if now.following is None else plan.due(due.name, now.following)
         ids = ("", "") if row is None else (row.task_id, row.model_dump_json())
         word = await self._run(term, "begin", due.name, record["rev"], expected, *ids, following, later)
-        if row is not None and word == b"OK":
-            await self._carry_out(term, due, row)
+        if row is None or word != b"OK":  # others have changed it since it was read
+            return bool(word == b"OK")
+        return await self._carry_out(term, due, row)
 
     def _row(self, name: str, plan: Plan, instant: int) -> Row:
         command = Command.model_validate(plan.command)
@@ -155,7 +158,7 @@ class Schedules:
             raise CannotFireError(f"the payload does not fit {entry.row.kind} any more: {fault.message[:300]}")
         return entry
 
-    async def _carry_out(self, term: int, due: Due, row: Row) -> None:
+    async def _carry_out(self, term: int, due: Due, row: Row) -> bool:
         """Accept the mission, again if need be, and end the run."""
         mission = self._fleet.ids.read(row.task_id)
         if mission is None:
@@ -164,7 +167,7 @@ class Schedules:
         answer = await self._accept(term, mission.shard, item)
         if answer not in {b"OK", b"DUPLICATE"}:
             raise CannotFireError(f"accept answered {answer!r}")
-        await self._run(term, "done", due.name, row.task_id, row.instant)
+        word = await self._run(term, "done", due.name, row.task_id, row.instant)
         log.info(
             "schedule fired",
             schedule=due.name,
@@ -175,6 +178,7 @@ class Schedules:
             late_ms=due.now - row.instant,
             known=answer == b"DUPLICATE",
         )
+        return bool(word == b"OK")
 
     def _item(self, due: Due, row: Row) -> tuple[str, tuple[str | int, ...]]:
         """The mission's lane, and what accept takes."""

@@ -145,7 +145,7 @@ def _facts(mission: Mapping[str, Any]) -> dict[str, str]:
         "Root": "" if mission["correlation_id"] == mission["task_id"] else mission["correlation_id"],
         "Parent": mission["parent"] or "",
         "Type": f"{mission['type']}@{mission['version']}, {mission['priority']}",
-        "Accepted": f"{moment(mission['created_at'])} by {mission['envelope'].get('source', '?')}",
+        "Accepted": f"{moment(mission['created_at'])} by {_source(mission['envelope'])}",
         "Started": moment(mission["started_at"]),
         "Ended": f"{moment(ended)}, after {between(mission['created_at'], ended)}" if ended else "",
         "Deadline": moment(mission["deadline"]),
@@ -162,3 +162,8 @@ def _facts(mission: Mapping[str, Any]) -> dict[str, str]:
         "Trace": mission["trace_id"] or "",
         "Refused": "; ".join(row.get("why", "") for row in mission["outbox"]["dead"]),
     }
+
+
+def _source(envelope: dict[str, Any]) -> str:
+    source, schedule = str(envelope.get("source", "?")), envelope.get("schedule")
+    return f"{source} {schedule.get('name')}" if isinstance(schedule, dict) else source

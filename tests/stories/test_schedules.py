@@ -342,6 +342,7 @@ async def test_a_terminal_keeps_schedules(hand: Hand, tmp_path: Path) -> None:
     ran = await terminal.run("schedules", "run", "night", "--json")
     task_id = ran.json["night"]["task_id"]
     assert (await hand.ended(task_id))["status"] == "SUCCEEDED"
+    assert "by schedule night" in (await terminal.run("missions", "show", task_id)).out
     shown = (await terminal.run("schedules", "show", "night")).out
     assert task_id in shown
     assert "misfire" in shown.casefold()
