@@ -82,6 +82,7 @@ class Schedules:
             Led(leader, self._step),
             trigger="woken",
             interval_s=settings.poll_s,
+            backoff_cap_s=settings.lease_s,
             vital=False,
             describe="accepts the commands of schedules whose instant has come",
             output="missions",
