@@ -57,9 +57,9 @@ def acts(server: Restartable) -> Iterator[list[int]]:
 
 
 def lines(part: Part, word: str) -> list[dict[str, Any]]:
-    """What a process has said of the office, in order."""
+    """What a process has said of the audit's office, in order; there are others."""
     said = (json.loads(line) for line in part.log.read_text().splitlines() if line.startswith("{"))
-    return [line for line in said if line["event"] == word]
+    return [line for line in said if line["event"] == word and line.get("office", "audit") == "audit"]
 
 
 def led(part: Part) -> list[int]:
