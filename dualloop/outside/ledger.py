@@ -174,10 +174,10 @@ class Ledger:
         """An event that a mission is to be told."""
         self._db.execute("INSERT INTO notices (mission, body) VALUES (?, ?)", (mission, json.dumps(body)))
 
-    def notices(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """Number, mission and body of events nobody has taken yet, the oldest first."""
-        rows = self._db.execute("SELECT n, mission, body FROM notices ORDER BY n LIMIT 100")
-        return [(n, mission, json.loads(body)) for n, mission, body in rows]
+    def notice(self) -> tuple[int, str, dict[str, Any]] | None:
+        """Number, mission and body of the oldest event that nobody has taken yet."""
+        row = self._db.execute("SELECT n, mission, body FROM notices ORDER BY n LIMIT 1").fetchone()
+        return None if row is None else (row[0], row[1], json.loads(row[2]))
 
     def told(self, notice: int) -> None:
         """It was taken, or never will be."""

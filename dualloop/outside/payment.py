@@ -4,6 +4,7 @@ Amounts are whole cents. Its book has an account for each customer and one for t
 payment was made it tells the mission that ordered it, as an outside event, until the mission has taken it.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from fastapi import APIRouter
@@ -30,17 +31,23 @@ class Payment(BaseModel):
 
 
 class Bank:
-    """Takes payments; `Collector` has it take those that nobody pays by hand."""
+    """Takes payments; `Collector` has it take those that nobody pays by hand.
 
-    def __init__(self, ledger: Ledger) -> None:
+    Args:
+        ledger: its books.
+        changed: called when something was ordered or paid.
+    """
+
+    def __init__(self, ledger: Ledger, changed: Callable[[], None]) -> None:
         """As its books say."""
-        self.ledger, self.desk = ledger, Desk(ledger, "payment")
+        self.ledger, self.desk, self._changed = ledger, Desk(ledger, "payment"), changed
 
     def order(self, wish: Payment, stamp: Stamp) -> dict[str, Any]:
         """Write a payment down, to be paid."""
 
         def work(_effect: int) -> dict[str, Any]:
             self._covered(wish.customer, wish.amount_cents)
+            self._changed()
             return self.desk.make(stamp, wish.order, ORDERED, wish.model_dump(exclude={"order"}))
 
         return self.desk.act(stamp, "order", wish.order, stamp.key, work)
@@ -55,6 +62,7 @@ class Bank:
             self.ledger.move(effect, BOOK, body["amount_cents"], f"customer:{body['customer']}", SHOP)
             data = {"payment": id_, "order": order, "amount_cents": body["amount_cents"]}
             self.ledger.notify(body["mission"], {"event": EVENT, "data": data, "id": id_})
+            self._changed()
             return shown(before._replace(state=PAID))
 
         return self.desk.act(stamp, "pay", order, id_, work)

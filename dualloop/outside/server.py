@@ -54,8 +54,7 @@ class Customer(BaseModel):
 
 def outside_app(ledger: Ledger, allowed_hosts: Sequence[str], front: str) -> Faulty:
     """The app of the services; the bank tells missions at the foreground `front`."""
-    bank = payment.Bank(ledger)
-    collector = Collector(bank, front)
+    collector = Collector(lambda changed: payment.Bank(ledger, changed), front)
 
     @contextlib.asynccontextmanager
     async def living(_app: FastAPI) -> AsyncIterator[None]:
@@ -67,7 +66,7 @@ def outside_app(ledger: Ledger, allowed_hosts: Sequence[str], front: str) -> Fau
     app = FastAPI(title="Outside services", docs_url=None, redoc_url=None, lifespan=living)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(allowed_hosts))
     app.add_exception_handler(Refused, _refused)
-    for routes in (stock.stock(ledger), payment.payment(bank), shipping(ledger), logistics(ledger)):
+    for routes in (stock.stock(ledger), payment.payment(collector.bank), shipping(ledger), logistics(ledger)):
         app.include_router(routes)
     app.include_router(notification(ledger))
     _furnish(ledger)

@@ -1,7 +1,10 @@
 """The outside services as a process: once per key, over their own deaths; their faults; their books."""
 
 import asyncio
+import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import Any
@@ -137,6 +140,37 @@ def test_the_bank_takes_what_nobody_pays_by_hand(outside: OutsideServices) -> No
     order: dict[str, Any] = {"customer": "bo", "amount_cents": 700, "mission": "m"}
     assert outside.post("/payment/orders", key="i:1:P:1", order="I", **order).is_success
     until(lambda: outside.page("I")["states"]["payment"] == "paid")
+
+
+def test_a_word_that_is_not_taken_is_told_again_until_it_is(tmp_path: Path) -> None:
+    answers, heard = [503, 429, 202], list[dict[str, Any]]()
+
+    class Front(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append(json.loads(self.rfile.read(int(self.headers["content-length"]))) | {"path": self.path})
+            self.send_response(answers[min(len(heard), len(answers)) - 1])
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Front) as front:
+        serving = threading.Thread(target=front.serve_forever)
+        serving.start()
+        try:
+            with OutsideServices(tmp_path, f"http://127.0.0.1:{front.server_port}") as outside:
+                for order in ("first", "second"):
+                    body: dict[str, Any] = {"customer": "ada", "amount_cents": 5, "mission": f"m-{order}"}
+                    assert outside.post("/payment/orders", key=f"{order}:1:P:1", order=order, **body).is_success
+                until(lambda: len(heard) >= 4)
+        finally:
+            front.shutdown()
+            serving.join()
+    assert [one["path"].split("/")[3] for one in heard] == ["m-first"] * 3 + ["m-second"]
+    assert {one["event"] for one in heard} == {"PAYMENT_CONFIRMED"}
+    assert heard[0] == heard[2], "with the same id, so that a double counts no second time"
+    assert heard[0]["id"] == "first:1:P:1"
 
 
 @pytest.mark.parametrize("fault", ["garbage", "lose_reply"])
