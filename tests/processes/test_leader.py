@@ -44,7 +44,7 @@ class Acts(threading.Thread):
                 words = command["command"].split(" ", 5)
                 if words[0].upper() == "EVALSHA" and words[1] == SCRIPTS["audit"].sha:
                     self.terms.append(int(words[4]))
-        except (redis.RedisError, OSError, ValueError):
+        except (redis.RedisError, OSError, ValueError, AttributeError):  # its connection was closed under it
             return
 
 

@@ -125,7 +125,7 @@ class Moment(threading.Thread):
                 if self._sha in text and self._word in text:
                     self._act()
                     return
-        except (redis.RedisError, OSError, ValueError):
+        except (redis.RedisError, OSError, ValueError, AttributeError):  # its connection was closed under it
             return
 
 
