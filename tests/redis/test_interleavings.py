@@ -137,6 +137,13 @@ class Interleavings(Stage, RuleBasedStateMachine):
     def commit(self, number: int, moves: list[Move], outcome: Outcome, fate: str) -> None:
         self.flush(self.busy(number), moves, outcome, fate)
 
+    @rule(number=PICK, fate=FATE)
+    def offer(self, number: int, fate: str) -> None:
+        """A mission gives its slot back, if somebody has waited for too long."""
+        if number % 2:
+            self._waits_long_in_its_lane(self.pick(number, "lane"))
+        self.flush(self.busy(number), ["offer", "stay"], ("A", False, None, ""), fate)
+
     @precondition(lambda self: self.sent)
     @rule(number=st.integers(0, 63), aim=st.booleans())
     def late_copy(self, number: int, aim: bool) -> None:
@@ -190,6 +197,8 @@ class Interleavings(Stage, RuleBasedStateMachine):
             if fate == "frozen":
                 self._freeze()
             self._claim(self.workers[other % 3], 1, 1)
+            if fate == "asleep" and number % 2:
+                self._renew(worker)
 
     @rule(
         number=PICK,
