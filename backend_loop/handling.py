@@ -81,8 +81,7 @@ class Handling:
         finally:
             self._unlimited()
             self._task = None
-            if spec.runs == "loop":
-                self._outside.ran(spec.handler)
+            self._outside.ran(spec.handler)
             # ours is taken back, also where the handler swallowed it; so is what a task group in it left raised (3.11)
             while task.cancelling() and not self.dropped:
                 task.uncancel()

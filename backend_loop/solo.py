@@ -10,6 +10,7 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -27,10 +28,10 @@ from backend_loop.lifeline import die_with, take_along
 from backend_loop.mission import Mission, MissionType
 from backend_loop.redis_clock import RedisClock
 from backend_loop.runner import Runner
+from backend_loop.solo_verbs import SoloVerbs
 from backend_loop.store import Claimed, LostError, Store
 from backend_loop.toolbox import Outside
 from shared import keys, logs, telemetry
-from shared.errors import RedisAwayError
 from shared.redis import Link
 from shared.settings import Settings
 
@@ -44,8 +45,6 @@ BROKEN: Final = 70
 
 CUT_S: Final = 1.0
 """How long a handler may take to end once it is cut."""
-
-AGAIN_S: Final = 0.1
 
 
 READY: Final = b"ready\n"
@@ -105,7 +104,7 @@ class Solo:
         self._definition = replace(definition, plan=replace(definition.plan, max_transitions=limit))
         self._lease = Lease(facts.shard, facts.settings.lease_s, self._lost, claimed.owner)
         self._watch = BlockWatch([self._definition], facts.settings.lease_s / 2)
-        self._cut = asyncio.Event()
+        self._cut, self._draining = asyncio.Event(), False
         self._runner: Runner
         self._running: asyncio.Task[None]
 
@@ -114,7 +113,7 @@ class Solo:
         facts, settings, clock = self._facts, self._settings, RedisClock()
         link = await Link(facts.redis_url, timeout_s=settings.redis_timeout_s).open()
         store = Store(link, facts.shard, self._lease, settings, clock)
-        if not await _renewed(store):
+        if not await SoloVerbs(link, facts.shard, settings).renew(self._lease, clock):
             log.info("lease lost before it began", owner=self._lease.owner)
             await link.close()
             return 0
@@ -127,7 +126,7 @@ class Solo:
             wakes=lambda _seconds: None,
             max_output=settings.max_output,
             device=HttpDevice(settings.home_url, client) if settings.home_url else None,
-            ran=self._watch.ran,
+            ran=self._ran,
         )
         self._runner = Runner(self._claimed, self._definition, store, outside)
         try:
@@ -143,6 +142,7 @@ class Solo:
         renewal = Renewal(url, [self._lease], settings.lease_s, loop)
         watch = self._watch
         renewal.overslept = watch.overslept
+        await self._runner.signal()  # looks into the inbox before the handler begins
         self._running = loop.create_task(self._runner.run())
         self._lease.signalled = self._signalled
         hints = await Link(
@@ -179,13 +179,18 @@ class Solo:
             await store.resign()
         return status
 
+    def _ran(self, handler: Callable[..., Any]) -> None:
+        """It has survived this one: the next one is any worker's, and the place here another suspect's."""
+        self._watch.ran(handler)
+        self._runner.draining = True
+
     def _drain(self) -> None:
         """First signal: to the next commit. Second, or no commit in time: now."""
-        if self._runner.draining:
+        if self._draining:
             self._cut.set()
             return
         log.info("drain", grace_s=self._settings.drain_s)
-        self._runner.draining = True
+        self._draining = self._runner.draining = True
         asyncio.get_running_loop().call_later(self._settings.drain_s, self._cut.set)
 
     def _lost(self, _owner: str) -> None:
@@ -205,16 +210,6 @@ def _status(running: asyncio.Task[None]) -> int:
         return 0
     log.error("runner failed", exc_info=error)
     return BROKEN
-
-
-async def _renewed(store: Store) -> bool:
-    """Take the lease over from the parent, however long Redis is away."""
-    while True:
-        try:
-            await store.up()
-            return await store.renew()
-        except RedisAwayError:
-            await asyncio.sleep(AGAIN_S)
 
 
 def main() -> int:

@@ -44,7 +44,7 @@ class Outside:
         wakes: told in how many seconds a mission that now waits is due, so that nobody sleeps through it.
         max_output: bytes that a commit's document, result and events may have together.
         device: the way to devices, if there is one.
-        ran: told of each handler that has run in the event loop.
+        ran: told of each handler that has answered, before that is committed.
     """
 
     clock: RedisClock

@@ -190,7 +190,7 @@ class LoopWorker(Worker):
     def _wire(self, link: Link) -> None:
         clock, breakers = RedisClock(), Breakers(link, self.settings.shards)
         self._link, self._executors = link, Executors(self.settings)
-        suspects = Suspects(self.settings, self.redis_url)
+        suspects = Suspects(self.settings, self.redis_url, link)
         for shard in range(self.settings.shards):
             lease = Lease(shard, self.settings.lease_s, partial(self._lost, shard))
             store = Store(link, shard, lease, self.settings, clock)
