@@ -64,7 +64,7 @@ async def bench(redis_url: str) -> AsyncIterator[Bench]:
             admission=Admission(spoiled, 0, SETTINGS, clock, Breakers(spoiled, 1)),
             executors=Executors(SETTINGS),
             device=None,
-            suspects=Suspects(SETTINGS, redis_url),
+            suspects=Suspects(SETTINGS, redis_url, spoiled),
             watch=BlockWatch(TYPES.values(), SETTINGS.lease_s),
             settings=SETTINGS,
             freed=lambda: None,
