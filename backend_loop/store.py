@@ -33,7 +33,10 @@ class LapsedError(LostError):
 
 
 class Claimed(NamedTuple):
-    """A mission under lease, as claim answered it. Times are epoch ms by Redis."""
+    """A mission under lease, as claim answered it. Times are epoch ms by Redis.
+
+    `again`: it was under a lease before, and nothing was committed since, so its handler may have begun.
+    """
 
     task_id: str
     owner: str
@@ -54,6 +57,7 @@ class Claimed(NamedTuple):
     root: str
     lane: str
     intent: str
+    again: bool
     unread: tuple[bytes, ...]
 
     @property
@@ -340,6 +344,7 @@ def _claimed(owner: str, row: list[Any]) -> Claimed:
         root,
         lane,
         intent,
+        again,
         unread,
     ) = row
     return Claimed(
@@ -362,5 +367,6 @@ def _claimed(owner: str, row: list[Any]) -> Claimed:
         root.decode(),
         lane.decode(),
         intent.decode(),
+        again == b"1",
         tuple(unread),
     )

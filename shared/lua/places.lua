@@ -12,7 +12,7 @@
 --   envelope type version root(of a child) created_at lane order target deadline    written by accept
 --   latest(target and aspect) intent(its order)                                     likewise, where newer replaces older
 --   used_until(while the id may be accepted again)                                  likewise, of a reserved or derived id
---   place owner fence status ready_at wake_at parked_at paused_at watchers started_at  the places
+--   place owner fence leased_at(its rev then) status ready_at wake_at parked_at paused_at watchers started_at  the places
 --   base(own priority, while a higher one is inherited) was(COMPENSATING, while paused)
 --   deaths solo_deaths permits(scopes, by space) queued(scope it wants a permit of, and since when)
 --   state rev seq document waiting_for run key_run acted failed_in                  the lease holder's, by commit only

@@ -145,6 +145,15 @@ def test_at_most_sixty_four_events_are_unread(verbs: Verbs) -> None:
     assert verbs.event("m", "one more")[0] == "OK", "what was refused is not a double"
 
 
+def test_what_a_worker_had_is_told_and_not_ended_though_nothing_was_committed(verbs: Verbs) -> None:
+    verbs.accept(New("m"))
+    verbs.release("w1", ("m", verbs.take("w1")["m"].fence))
+
+    assert verbs.cancel("m") == ("OK", "PENDING")
+    assert (verbs.place("m"), verbs.unread("m")) == ("lane", ['{"entry":"cancel","id":"cancel"}'])
+    assert faults(read(verbs.redis)) == []
+
+
 def test_cancel_and_deadline_have_room_in_a_full_inbox(verbs: Verbs) -> None:
     begun(verbs)
     for n in range(64):
