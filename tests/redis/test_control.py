@@ -51,20 +51,6 @@ def test_a_root_is_its_own_correlation(verbs: Verbs) -> None:
     assert (verbs.result("m") or {})["correlation_id"] == "m"
 
 
-def test_the_result_says_when_a_released_mission_was_started(verbs: Verbs) -> None:
-    verbs.accept(New("m"))
-    m = verbs.take("w1")["m"]
-    verbs.event("m", "e1")
-    verbs.release("w1", ("m", m.fence))
-
-    assert verbs.cancel("m") == ("OK", "CANCELLED")
-    result = verbs.result("m")
-    assert result is not None
-    assert result["started_at"] is not None
-    assert result["seq"] == 2
-    assert faults(read(verbs.redis)) == []
-
-
 def test_a_leased_mission_is_never_ended_here(verbs: Verbs) -> None:
     verbs.accept(New("m"))
     verbs.take("w1")
