@@ -99,9 +99,12 @@ end
 
 local LOOK_BACK = 16
 local function inherit(holder, target)
+  local highest = 'bulk'
   for _, behind in ipairs(call('ZRANGE', P .. 'waiters:' .. target, 0, LOOK_BACK - 1)) do
-    raise(holder, string.match(call('HGET', record(behind), 'lane') or 'bulk', '^[^:]*'))
+    local priority = string.match(call('HGET', record(behind), 'lane') or 'bulk', '^[^:]*')
+    if RANK[priority] < RANK[highest] then highest = priority end
   end
+  if highest ~= 'bulk' then raise(holder, highest) end
 end
 
 -- If id holds its target, the hold is assigned to the best waiter, who goes to its lane.
