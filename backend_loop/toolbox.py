@@ -101,7 +101,7 @@ class Toolbox(Generic[P, C]):
         self._claimed, self._outside, self._trace = claimed, outside, trace
         self._undoing = course.undoing
         self.payload, self.context, self.envelope = payload, context, envelope
-        self.received: Any = course.received
+        self.received: Any = None if course.undoing else course.received
         self.attempt, self.visit = course.attempt, course.visit
         self.taken_over, self.may_have_happened = course.lost, course.may_have_happened
         undo = "UNDO_" if course.undoing else ""

@@ -57,6 +57,21 @@ def test_from_the_start_it_begins_in_the_first_state(verbs: Verbs) -> None:
     assert (m.state, m.document, m.run, m.key_run) == ("FIRST", b"{}", 2, 1)
 
 
+def test_its_document_says_that_it_begins_anew_once(verbs: Verbs) -> None:
+    """In the first state nothing else tells a replay from the start from one that goes on where it failed."""
+    dead(verbs)
+    document = b'{"context":{"n":1}}'
+    verbs.redis.hset(verbs.key("mission:m"), "document", document)
+    verbs.replay("m", "failed_state")
+    m = verbs.take("w1")["m"]
+    assert m.document == document
+    for rev in (m.rev, m.rev + 1):
+        verbs.commit("w1", m.write("bury", rev=rev, waiting_for="FIRST"))
+        verbs.replay("m", "start", state="FIRST")
+        m = verbs.take("w1")["m"]
+        assert m.document == b'{"anew":true,"context":{"n":1}}'
+
+
 @pytest.mark.parametrize(("key", "envelope"), [("new", ""), ("same", '{"corrected":1}')])
 def test_its_effects_have_new_keys_if_asked_or_if_the_payload_is_another(verbs: Verbs, key: str, envelope: str) -> None:
     dead(verbs, envelope='{"v":1}')
