@@ -20,7 +20,8 @@ AGAIN_S: Final = 1.0
 class Handling:
     """The handlers of one mission, one after the other.
 
-    Set `dropped` before you cancel its task: then the cancel goes through, and nothing is made of it.
+    Set `dropped` before you cancel its task: then the cancel goes through, and nothing is made of it. `began`: the last
+    one did, rather than wait for a thread or a child until it was cut.
     """
 
     def __init__(self, definition: MissionType, outside: Outside) -> None:
@@ -29,7 +30,7 @@ class Handling:
         self._task: asyncio.Task[Any] | None = None
         self._cut = ""  # why we cancelled the handler that runs: "entry" or "timeout"
         self._limit: asyncio.TimerHandle | None = None
-        self.dropped = False
+        self.dropped = self.began = False
 
     @property
     def running(self) -> bool:
@@ -62,9 +63,10 @@ class Handling:
             CancelledError: it was dropped.
         """
         task = self._task = _this_task()
-        self._cut = ""
+        self._cut, self.began = "", False
 
         def begins() -> None:
+            self.began = True
             # by hand: asyncio.timeout costs four times as much, and what cuts a handler is at home here anyway
             self._limit = task.get_loop().call_later(spec.timeout_s, self._cancel, "timeout")
 

@@ -142,7 +142,7 @@ class Runner:
             undo=course.undoing,
         ) as span:
             outcome = await self._handle(spec, span)
-            if not isinstance(outcome, Go):
+            if self._handling.began and not isinstance(outcome, Go):
                 self._course = course._replace(begun=True)  # a Go leaves the state behind
             if isinstance(outcome, (Fail, Retry)):
                 span.fail(outcome.code, outcome.message)

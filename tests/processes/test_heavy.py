@@ -47,6 +47,20 @@ async def test_b17_a_long_computation_costs_no_lease_and_no_neighbour_its_time(
     assert b"reclaimed" not in b"".join(events(stack, one))
 
 
+async def test_p21_what_waits_for_a_child_process_has_not_begun_and_leaves_nothing_to_undo(
+    stack: Stack, front: Front
+) -> None:
+    await stack.workers[0].restart(DUALLOOP_PROCESSES="1")
+    busy = await front.send("test.process", payload={"how": "spin"})
+    await eventually(partial(begun, stack, busy))
+    waits = await front.send("test.process_undone")
+    await eventually(lambda: len(events(stack, waits)) == 1)  # it is leased
+    await front.cancel(waits)
+    document = await front.result(waits, wait=5)
+    assert (document["status"], document["result"]) == ("CANCELLED", None)
+    await front.cancel(busy)
+
+
 @BOTH
 async def test_b27_cancel_and_deadline_reach_a_computation(stack: Stack, front: Front, type_: str) -> None:
     one = await front.send(type_, payload={"how": "spin"})
