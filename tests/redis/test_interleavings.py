@@ -333,6 +333,7 @@ def explore(
     return Machine.said
 
 
+@pytest.mark.timeout(600)
 def test_random_interleavings_keep_every_promise(redis_url: str) -> None:
     said = explore(redis_url, 200, 50)
     assert [word for word in WORDS if not said[word]] == []
