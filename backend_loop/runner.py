@@ -257,6 +257,7 @@ class Runner:
         changed = text if text != self._written else b""
         acts = self._acts(course) and (act or not self._limited(course))
         move = self._move(reaction, act=acts)
+        acts = acts and move == "stay"  # what rests first asks when it comes back, and has replaced nothing until then
         commit = prepare(
             self.claimed,
             reaction,

@@ -1,11 +1,11 @@
-"""What went wrong at the edges: outcomes near the limit, first states that act, one state alone, data of an event."""
+"""What went wrong at the edges: an outcome near the limit, a first state that acts, one alone, data of an event."""
 
 import asyncio
 from typing import Any
 
 from pydantic import BaseModel
 
-from backend_loop.mission import Mission, state, steps, undo
+from backend_loop.mission import Latest, Mission, state, steps, undo
 from backend_loop.outcomes import Fail, Go, Outcome, Sleep, WaitFor
 from backend_loop.toolbox import Toolbox
 from tests.missions.tally import tally
@@ -73,6 +73,31 @@ class Counting(Mission):
         tally(tools, f"n{tools.context.n}")
         tools.context.n += 1
         return Fail("no further") if tools.context.n == 2 else Sleep(0.01)
+
+
+class Dial(Mission):
+    """Looks for a while, and then turns a dial; the newest command is what counts."""
+
+    type = "test.dial"
+    table = {"LOOKING": {"looked": "TURNING"}, "TURNING": {"turned": "SUCCEEDED"}}
+    target = "dial"
+    latest = Latest(aspect="angle")
+
+    class Payload(BaseModel):
+        """Which one."""
+
+        dial: str
+
+    @state("LOOKING")
+    async def look(self, tools: Tools) -> Outcome:
+        tally(tools)
+        await asyncio.sleep(1)
+        return Go("looked")
+
+    @state("TURNING", acting=True)
+    async def turn(self, tools: Tools) -> Outcome:
+        tally(tools)
+        return Go("turned")
 
 
 class Addressed(Mission):

@@ -19,7 +19,7 @@ async def hand(redis_url: str, tmp_path: Path) -> AsyncIterator[Hand]:
         "DUALLOOP_MISSIONS": "tests.missions.plain,tests.missions.edges",
         "DUALLOOP_TEST_TALLY": str(tmp_path / "tally"),
         "DUALLOOP_MAX_OUTPUT": str(LIMIT),
-        "DUALLOOP_DRAIN_S": "0.3",
+        "DUALLOOP_DRAIN_S": "2",
     }
     async with operated(redis_url, tmp_path, **env) as hand:
         yield hand
@@ -69,6 +69,27 @@ async def test_p21_what_a_drain_cut_in_its_first_act_is_undone_though_nothing_wa
     document = await hand.ended(task_id)
     assert document["result"] == {"undone": ["RESERVING"]}
     assert tally(hand.stack)[-1][0] == "perhaps"
+
+
+@pytest.mark.parametrize("before", ["pause", "drain"])
+async def test_p11_what_rests_before_it_acts_has_replaced_nothing(hand: Hand, before: str) -> None:
+    older = await hand.submit("test.dial", {"dial": "light.a"})
+    await hand.post(f"/v1/commands/{older}/pause")
+    await hand.until(older, lambda m: m["place"] == "paused", "the older one rests")
+    newer = await hand.submit("test.dial", {"dial": "light.a"})
+    await eventually(lambda: ["run", newer, "LOOKING"] in [line[:3] for line in tally(hand.stack)])
+    if before == "pause":
+        await hand.post(f"/v1/commands/{newer}/pause")
+        await hand.until(newer, lambda m: m["place"] == "paused", "the newer one rests")
+    else:
+        await hand.stack.workers[0].stop()
+    await hand.post(f"/v1/commands/{newer}/cancel")
+    if before == "drain":
+        await hand.stack.workers[0].start()
+    assert (await hand.ended(newer))["status"] == "CANCELLED"
+    await hand.post(f"/v1/commands/{older}/resume")
+    document = await hand.ended(older)
+    assert (document["status"], document["reason"]) == ("SUCCEEDED", None)
 
 
 async def replayed(hand: Hand, task_id: str, from_: str) -> Document:
