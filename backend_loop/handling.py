@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from backend_loop.mission import MissionType, StateSpec, UndoSpec, outcome_of
-from backend_loop.outcomes import UNDONE, Fail, Outcome, Retry
+from backend_loop.outcomes import ONE_OF_THEM, UNDONE, Fail, Outcome, Retry
 from backend_loop.store import LostError
 from backend_loop.toolbox import DeadlinePassedError, Outside, Toolbox
 from shared.logs import get
@@ -107,7 +107,7 @@ class Handling:
             return outcome
         if outcome is None and isinstance(spec, UndoSpec):
             return UNDONE
-        return Fail(f"the handler of {spec.name} returned {outcome!r}: return Go, Retry, Fail, Sleep, WaitFor or Stop")
+        return Fail(f"the handler of {spec.name} returned {outcome!r}: {ONE_OF_THEM}")
 
 
 def _this_task() -> asyncio.Task[Any]:

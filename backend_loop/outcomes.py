@@ -105,6 +105,9 @@ class Stop:
 
 Outcome = Go | Fail | Retry | Sleep | WaitFor | Stop
 
+ONE_OF_THEM: Final = "return one of backend_loop.outcomes: Go, Retry, Fail, Sleep, WaitFor or Stop"
+"""What is said to a handler that answered anything else, such as the Retry that is a policy."""
+
 UNDONE: Final = Go("undone")
 """What an undo that returns nothing has answered."""
 

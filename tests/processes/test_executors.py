@@ -114,7 +114,7 @@ async def test_what_a_handler_prints_does_not_break_the_protocol(bench: Bench) -
 async def test_answers_that_no_commit_could_carry_fail(bench: Bench) -> None:
     nonsense = await bench.run(InProcess, "nonsense").end()
     assert isinstance(nonsense, Fail)
-    assert "returned 42: return Go" in nonsense.message
+    assert "returned 42: return one of backend_loop.outcomes: Go" in nonsense.message
     unwritable = await bench.run(InProcess, "unwritable").end()
     assert isinstance(unwritable, Fail)
     assert "cannot be written as JSON" in unwritable.message
