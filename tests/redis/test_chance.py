@@ -34,7 +34,6 @@ CORE: Final = frozenset(
         "what_was_released_is_fenced",
         # waiting for a target
         "a_higher_priority_goes_first_then_who_came_first",
-        "a_new_holder_inherits_from_those_who_are_left",
         "a_waiter_is_ranked_anew_by_when_it_came",
         "it_falls_back_when_it_gives_the_hold_up",
         "the_holder_in_its_lane_inherits",
@@ -46,7 +45,6 @@ CORE: Final = frozenset(
         "a_pause_behind_unread_entries_is_an_entry",
         "the_wake_time_is_kept_and_goes_on",
         "what_came_meanwhile_is_read_first",
-        "what_was_told_of_its_deadline_before_comes_back_at_the_limit",
         # dead letters, slots given back
         "of_two_replays_one_wins",
         "the_third_loss_of_an_owner_that_carried_nothing_else_convicts",
