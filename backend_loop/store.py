@@ -218,8 +218,13 @@ class Store:
         await self._link.run("resign", self._prefix, self.lease.owner)
 
     async def inbox(self, task_id: str) -> tuple[bytes, ...]:
-        """The unread entries as of now."""
-        return tuple(await self._link.call("LRANGE", keys.inbox(self.shard, task_id), 0, -1))
+        """The unread entries as of now, however long Redis is away."""
+        while True:
+            try:
+                return tuple(await self._link.call("LRANGE", keys.inbox(self.shard, task_id), 0, -1))
+            except RedisAwayError:
+                await asyncio.sleep(REFUSED_S[0])
+                await self._link.up()
 
     async def forgotten(self, known: frozenset[str]) -> list[tuple[str, int]]:
         """Missions leased to this owner that this process does not run: their claim's answer was lost."""
