@@ -45,6 +45,11 @@ def schedules_router(schedules: Schedules, bodies: Bodies) -> APIRouter:
         """Remove it; missions that it has sent stay."""
         return _answer(await schedules.remove(name, By(by, note)))
 
+    _verbs(routes, schedules, bodies)
+    return routes
+
+
+def _verbs(routes: APIRouter, schedules: Schedules, bodies: Bodies) -> None:
     @routes.post("/{name}/pause", openapi_extra=described(Said))
     async def pause(request: Request, name: str) -> Response:
         """Fire no more, until it is resumed."""
@@ -69,8 +74,6 @@ def schedules_router(schedules: Schedules, bodies: Bodies) -> APIRouter:
         if ack.replayed:
             head["idempotent-replayed"] = "true"
         return Response(ack.body, 202, head, media_type="application/json")
-
-    return routes
 
 
 def _answer(told: Any, status: int = 200, head: dict[str, str] | None = None) -> Response:

@@ -27,7 +27,8 @@ NOOP = {"type": "test.noop", "payload": {"n": 1}}
 
 @pytest.fixture
 async def stack(server: Restartable, tmp_path: Path) -> AsyncIterator[Stack]:
-    env: dict[str, Any] = {"DUALLOOP_LEASE_S": str(LEASE_S), "DUALLOOP_REDIS_TIMEOUT_S": "0.5", VARIABLE: str(tmp_path / "tally")}
+    env: dict[str, Any] = {"DUALLOOP_LEASE_S": str(LEASE_S), "DUALLOOP_REDIS_TIMEOUT_S": "0.5"}
+    env[VARIABLE] = str(tmp_path / "tally")
     async with running(server.url, tmp_path, workers=2, **env) as stack:
         yield stack
 
@@ -41,8 +42,16 @@ async def add(stack: Stack, *names: str, **more: Any) -> None:
 
 
 async def look(stack: Stack, name: str) -> dict[str, Any]:
+    """Its document, once the front answers: it may have to find its Redis again first."""
     async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as client:
-        return dict((await client.get(f"/v1/schedules/{name}")).json())
+
+        async def asked() -> httpx.Response | None:
+            answer = await client.get(f"/v1/schedules/{name}")
+            return answer if answer.status_code == 200 else None
+
+        answer = await eventually(asked)
+        assert answer is not None
+        return dict(answer.json())
 
 
 def set_due(server: Restartable, *names: str, in_s: float) -> int:

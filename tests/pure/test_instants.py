@@ -37,7 +37,7 @@ def on(times: Times, zone: str, date: str) -> list[str]:
     first, last = (
         round(one.replace(tzinfo=ZoneInfo(zone)).timestamp() * 1000) for one in (day, day + timedelta(days=1))
     )
-    found = []
+    found = list[str]()
     for instant in times.all_after(first - 1):
         if instant >= last:
             return found
