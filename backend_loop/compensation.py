@@ -65,9 +65,11 @@ def _over(course: Course, status: Status, failed_in: str) -> Course:
         course.visits,
         course.transitions + 1,
         remembered=course.remembered,
+        received=course.received,
         done=course.done,
         undone=course.undone,
         failed_in=failed_in,
+        spent=course.spent,
         children=course.children,
     )
 
@@ -83,10 +85,12 @@ def _undo(course: Course, plan: Plan, data: dict[str, Any], now: int) -> Reactio
         course.visits,
         course.transitions + 1,
         remembered=course.remembered,
+        received=course.received,
         tried_at=now if policy is not None and policy.max_elapsed_s is not None else None,
         done=course.done,
         undone=course.undone,
         ending=course.ending,
+        spent=course.spent,
         children=children.anew(course.children),
     )
     if last.maybe:

@@ -84,6 +84,8 @@ class Course(NamedTuple):
     """While COMPENSATING: the end that follows, and the state it was met in."""
     failed_in: str | None = None
     """After an end other than SUCCEEDED: the state it was met in."""
+    spent: Mapping[str, int] = NONE
+    """The last visit of each state that an earlier run has undone: its key stands for what is not there any more."""
     children: tuple[Child, ...] = ()
     """All that it has spawned."""
     bound: int | None = None

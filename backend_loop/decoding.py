@@ -46,7 +46,7 @@ def decode(claimed: Claimed, definition: MissionType) -> Decoded | Fail:
 
 def _resumed(course: Course, claimed: Claimed) -> Course:
     # leased before and not committed since: its handler may have run, and with a death a worker was lost in it
-    begun = course.begun or course.status is Status.RUNNING or claimed.deaths > 0
+    begun = course.begun or course.status is Status.RUNNING or claimed.again or claimed.deaths > 0
     lost = course.lost or claimed.deaths > 0
     return course._replace(begun=begun, lost=lost) if begun or lost else course
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from backend_loop.answers import said_by
 from backend_loop.outcomes import LONGEST_S
 from backend_loop.promises import DefinitionError, check_promises, is_count, is_number
@@ -38,8 +40,9 @@ def check(where: str, cls: Any, specs: Mapping[str, StateSpec], undos: Mapping[s
         raise DefinitionError(f'{where}: set type to a dotted lower-case name, such as "order.fulfil"')
     if not is_count(cls.version):
         raise DefinitionError(f"{where}: version is a whole number from 1")
-    if not cls.table:
+    if not cls.table or not isinstance(cls.table, Mapping):
         raise DefinitionError(f'{where}: set table to state → event → next state, or to steps("A", "B")')
+    _check_models(where, cls)
     _check_table(where, cls.table, specs)
     _check_defaults(where, cls)
     nested = "<locals>" in cls.__qualname__
@@ -59,7 +62,9 @@ def _check_defaults(where: str, cls: Any) -> None:
     if not isinstance(cls.pool, str) or not WORD.fullmatch(cls.pool):
         raise DefinitionError(f"{where}: pool is {cls.pool!r}: write small letters, digits, _ and -, a letter first")
     if not isinstance(cls.priority, Priority):
-        raise DefinitionError(f"{where}: priority is {cls.priority!r}: set it to a Priority, such as Priority.URGENT")
+        raise DefinitionError(
+            f"{where}: priority is {cls.priority!r}: set it to a shared.status.Priority, such as Priority.URGENT"
+        )
     if cls.deadline_s is not None and not (is_number(cls.deadline_s) and 0 < cls.deadline_s <= LONGEST_S):
         sentence = f"deadline_s is {cls.deadline_s!r}: say seconds, more than 0 and at most {LONGEST_S:.0f}, or None"
         raise DefinitionError(f"{where}: {sentence}")
@@ -70,6 +75,16 @@ def _check_defaults(where: str, cls: Any) -> None:
     for event in cls.events or ():
         if not any(event in row for row in cls.table.values()):
             raise DefinitionError(f"{where}: events names {event!r}, which is in no row of the table: give it one")
+
+
+def _check_models(where: str, cls: Any) -> None:
+    for name in ("Payload", "Context"):
+        model = getattr(cls, name)
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            raise DefinitionError(f"{where}: {name} is no pydantic model: write class {name}(BaseModel)")
+    for name, field in cls.Context.model_fields.items():
+        if field.is_required():
+            raise DefinitionError(f"{where}: a Context begins empty, and its {name} has no default: give it one")
 
 
 def _check_table(where: str, table: Table, specs: Mapping[str, StateSpec]) -> None:
@@ -94,6 +109,8 @@ def _check_table(where: str, table: Table, specs: Mapping[str, StateSpec]) -> No
 
 
 def _check_row(where: str, name: str, row: Mapping[str, str], table: Table) -> None:
+    if not isinstance(row, Mapping):
+        raise DefinitionError(f"{where}: the row of {name} is {row!r}: write event → next state, in braces")
     if not row:
         raise DefinitionError(f"{where}: state {name} has an empty row: no event leads out of it")
     for event, to in row.items():
@@ -157,6 +174,8 @@ def _check_undo(where: str, undo: UndoSpec, table: Table) -> None:
 
 def _check_errors(where: str, cls: Any) -> None:
     for name in ("permanent", "retryable"):
+        if not isinstance(getattr(cls, name), tuple):
+            raise DefinitionError(f"{where}: {name} is {getattr(cls, name)!r}: write a tuple, such as (ValueError,)")
         for kind in getattr(cls, name):
             if not (isinstance(kind, type) and issubclass(kind, Exception)):
                 raise DefinitionError(f"{where}: {name} has {kind!r}: name classes of exceptions, such as ValueError")
@@ -221,7 +240,8 @@ def _check_example(head: str, cls: Any, versions: Versions, version: int, exampl
         cls.Payload.model_validate(payload)
         cls.Context.model_validate(context)
     except Exception as error:
-        raise DefinitionError(f"{head} does not come through: {error}: mend the upcaster") from error
+        told = f"{type(error).__name__}: {error}"  # a KeyError says nothing but the key
+        raise DefinitionError(f"{head} does not come through: {told}: mend the upcaster") from error
     if again != (payload, context):
         raise DefinitionError(f"{head} comes through differently each time: an upcaster is a pure function of its dict")
     state = versions.state(example.state, version) if example.state is not None else None

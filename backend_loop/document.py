@@ -1,7 +1,7 @@
 """The record's document: a mission's course and context as JSON, written by commits only."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
@@ -12,6 +12,10 @@ from shared.status import Status, WaitingFor
 
 _NAMES = Course._fields[2:]  # without state and status
 _FRESH = tuple(Course._field_defaults[name] for name in _NAMES)
+
+
+ANEW: Final = b'{"anew":true,'
+"""What a document begins with whose mission was replayed from the start since (`replay` puts it there)."""
 
 
 class Kept(NamedTuple):
@@ -59,6 +63,7 @@ def read(document: bytes, state: str, version: int = 1, run: int = 1) -> Kept:
     try:
         content = from_json(document)
         context = content.pop("context")
+        content.pop("anew", None)
         version, run = content.pop("version", 1), content.pop("run", 1)
         status = Status.RUNNING
         if "waiting_for" in content:

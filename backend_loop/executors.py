@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from backend_loop.mission import Mission, StateSpec, UndoSpec
-from backend_loop.outcomes import Fail, Outcome, Retry
+from backend_loop.outcomes import ONE_OF_THEM, Fail, Outcome, Retry
 from backend_loop.redis_clock import boottime
 from backend_loop.step_frames import Frame, heard, pack
 from backend_loop.step_processes import ROOM, BrokenError, Child, Children, DiedError, TooMuchError
@@ -182,7 +182,7 @@ def _heard(spec: StateSpec | UndoSpec, answer: Frame, tools: Toolbox[Any, Any], 
         return Retry(f"the child process of {spec.name} was told to end")
     if "returned" in answer:
         sentence = f"the handler of {spec.name} returned {answer['returned']}"
-        return Fail(f"{sentence}: return Go, Retry, Fail, Sleep, WaitFor, WaitForChildren or Stop")
+        return Fail(f"{sentence}: {ONE_OF_THEM}")
     return None if answer["outcome"] is None else heard(answer["outcome"])
 
 

@@ -25,7 +25,6 @@ def _succeed(course: Course, end: End, data: Mapping[str, Any] | None = None) ->
         course.visits,
         course.transitions + 1,
         remembered=course.remembered,
-        received=course.received,
         children=course.children,
     )
     return Reaction(ended, (Transition(S, S, data),), end)
@@ -76,8 +75,10 @@ def _wait(  # noqa: PLR0913, PLR0917  what is said of a wait
     return Reaction(waiting, (Transition(W, course.state, data),))
 
 
-def _take(course: Course, plan: Plan, event: str, go: o.Go, now: int) -> Reaction:
-    """Follow the row of the present state."""
+def _take(  # noqa: PLR0913, PLR0917  a step has these parts
+    course: Course, plan: Plan, event: str, go: o.Go, now: int, received: Mapping[str, Any] | None = None
+) -> Reaction:
+    """Follow the row of the present state; `received`: what the next one is told."""
     spec = plan.states[course.state]
     state = spec.row.get(event)
     if state is None:
@@ -88,11 +89,17 @@ def _take(course: Course, plan: Plan, event: str, go: o.Go, now: int) -> Reactio
     if state in TERMINAL:
         return _arrive(course, plan, Status(state), event, go, now, data)
     done = course.done if spec.undo is None else (*course.done, Done(course.state, course.visit))
-    return _enter(course, plan, state, done, now, data)
+    return _enter(course, plan, state, done, now, data, received)
 
 
 def _enter(  # noqa: PLR0913, PLR0917  a step has these parts
-    course: Course, plan: Plan, state: str, done: tuple[Done, ...], now: int, data: Mapping[str, Any] | None
+    course: Course,
+    plan: Plan,
+    state: str,
+    done: tuple[Done, ...],
+    now: int,
+    data: Mapping[str, Any] | None,
+    received: Mapping[str, Any] | None = None,
 ) -> Reaction:
     """Into the next state, which waits for nothing."""
     transitions = course.transitions + 1
@@ -106,9 +113,10 @@ def _enter(  # noqa: PLR0913, PLR0917  a step has these parts
         visits,
         transitions,
         remembered=course.remembered,
-        received=course.received,
+        received=received,
         tried_at=None if plan.states[state].retry.max_elapsed_s is None else now,
         done=done,
+        spent=course.spent,
         children=course.children,
         bound=course.bound,
     )
@@ -160,7 +168,7 @@ def _wake(course: Course, plan: Plan, _signal: o.Wake, now: int, _chance: float)
 
 
 def _go(course: Course, plan: Plan, signal: o.Go, now: int, _chance: float) -> Reaction:
-    return _take(course if course.received is None else course._replace(received=None), plan, signal.event, signal, now)
+    return _take(course, plan, signal.event, signal, now)
 
 
 def _failed(course: Course, plan: Plan, signal: o.Fail, now: int, _chance: float) -> Reaction:
@@ -191,7 +199,7 @@ def _wait_for(course: Course, plan: Plan, signal: o.WaitFor, now: int, _chance: 
 
 def _happen(course: Course, plan: Plan, event: str, data: Mapping[str, Any], now: int) -> Reaction:
     rest = {name: value for name, value in course.remembered.items() if name != event}
-    return _take(course._replace(remembered=rest, received=dict(data)), plan, event, o.Go(event), now)
+    return _take(course._replace(remembered=rest), plan, event, o.Go(event), now, dict(data))
 
 
 def _happened(course: Course, plan: Plan, signal: o.Happened, now: int, _chance: float) -> Reaction:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from backend_loop.mission import MissionType, StateSpec, UndoSpec, outcome_of
-from backend_loop.outcomes import UNDONE, Fail, Outcome, Retry
+from backend_loop.outcomes import ONE_OF_THEM, UNDONE, Fail, Outcome, Retry
 from backend_loop.spawning import SpawnError
 from backend_loop.store import LostError
 from backend_loop.toolbox import DeadlinePassedError, Outside, Toolbox
@@ -21,7 +21,8 @@ AGAIN_S: Final = 1.0
 class Handling:
     """The handlers of one mission, one after the other.
 
-    Set `dropped` before you cancel its task: then the cancel goes through, and nothing is made of it.
+    Set `dropped` before you cancel its task: then the cancel goes through, and nothing is made of it. `began`: the last
+    one did, rather than wait for a thread or a child until it was cut.
     """
 
     def __init__(self, definition: MissionType, outside: Outside) -> None:
@@ -30,7 +31,7 @@ class Handling:
         self._task: asyncio.Task[Any] | None = None
         self._cut = ""  # why we cancelled the handler that runs: "entry" or "timeout"
         self._limit: asyncio.TimerHandle | None = None
-        self.dropped = False
+        self.dropped = self.began = False
 
     @property
     def running(self) -> bool:
@@ -63,9 +64,10 @@ class Handling:
             CancelledError: it was dropped.
         """
         task = self._task = _this_task()
-        self._cut = ""
+        self._cut, self.began = "", False
 
         def begins() -> None:
+            self.began = True
             # by hand: asyncio.timeout costs four times as much, and what cuts a handler is at home here anyway
             self._limit = task.get_loop().call_later(spec.timeout_s, self._cancel, "timeout")
 
@@ -82,8 +84,7 @@ class Handling:
         finally:
             self._unlimited()
             self._task = None
-            if spec.runs == "loop":
-                self._outside.ran(spec.handler)
+            self._outside.ran(spec.handler)
             # ours is taken back, also where the handler swallowed it; so is what a task group in it left raised (3.11)
             while task.cancelling() and not self.dropped:
                 task.uncancel()
@@ -109,10 +110,7 @@ class Handling:
             return outcome
         if outcome is None and isinstance(spec, UndoSpec):
             return UNDONE
-        return Fail(
-            f"the handler of {spec.name} returned {outcome!r}: "
-            "return Go, Retry, Fail, Sleep, WaitFor, WaitForChildren or Stop"
-        )
+        return Fail(f"the handler of {spec.name} returned {outcome!r}: {ONE_OF_THEM}")
 
 
 def _this_task() -> asyncio.Task[Any]:

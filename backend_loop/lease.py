@@ -48,6 +48,8 @@ class Lease:
     def renewed(self, owner: str, sent_at: float) -> None:
         """Redis took a claim or renewal that was sent at boot time `sent_at`: local time counts from there."""
         if owner == self.owner:
+            if not self.registered:  # `why` and `doctor` name a worker by this
+                log.info("lease held", shard=self.shard, owner=owner, pid=os.getpid())
             self.registered = True
             self._good_until = max(self._good_until, sent_at + self._length_s)
 

@@ -125,14 +125,26 @@ def replayed(course: Course, plan: Plan, *, from_start: bool) -> Course:
             undone=course.undone,
             ending=course.ending,
             children=known,
+            received=course.received,
+            spent=course.spent,
         )
     if not from_start and not course.undone:
         state = course.state if course.state in plan.states else course.failed_in or plan.initial
         done = tuple(one for one in course.done if not (one.maybe and one.state == state))
-        return Course(state, R, visits=course.visits, remembered=course.remembered, done=done, children=known)
-    visits: dict[str, int] = {}
+        return Course(
+            state,
+            R,
+            visits=course.visits,
+            remembered=course.remembered,
+            received=course.received if state == course.failed_in else None,
+            done=done,
+            spent=course.spent,
+            children=known,
+        )
+    spent = dict(course.spent)
     for one in course.undone:
-        visits[one.state] = max(one.visit, visits.get(one.state, 0))
+        spent[one.state] = max(one.visit, spent.get(one.state, 0))
+    visits = dict(spent)
     if plan.initial in visits:
         visits[plan.initial] += 1
-    return Course(plan.initial, visits=visits, children=known)
+    return Course(plan.initial, visits=visits, spent=spent, children=known)

@@ -151,6 +151,9 @@ class Stop:
 
 Outcome = Go | Fail | Retry | Sleep | WaitFor | WaitForChildren | Stop
 
+ONE_OF_THEM: Final = "return one of backend_loop.outcomes: Go, Retry, Fail, Sleep, WaitFor, WaitForChildren or Stop"
+"""What is said to a handler that answered anything else, such as the Retry that is a policy."""
+
 UNDONE: Final = Go("undone")
 """What an undo that returns nothing has answered."""
 

@@ -80,6 +80,11 @@ def _check_runs(head: str, runs: str, handler: Any, *, nested: bool) -> None:
         raise DefinitionError(f'{head} runs="{runs}" takes a plain def: take the async away, or say runs="loop"')
     if runs == "process" and nested:
         raise DefinitionError(f"{head} a process cannot import what is defined in a function: move it to its module")
+    try:
+        inspect.signature(handler).bind(None, None)
+    except TypeError:
+        taken = inspect.signature(handler)
+        raise DefinitionError(f"{head} its handler takes {taken}: write it with (self, tools)") from None
 
 
 def _check_dependency(head: str, dependency: Any) -> None:

@@ -19,8 +19,8 @@ class Restored(NamedTuple):
 def restore(definition: MissionType, text: bytes, state: str, version: int, run: int) -> Restored:
     """Read a record.
 
-    A run that the document does not know is a replay: from the start if the record names the first state and the
-    mission was not given up there, or if something was undone; else from the state that the record names.
+    A run that the document does not know is a replay: from the start if the document says so, if the record names the
+    first state and the mission was not given up there, or if something was undone; else from the record's state.
 
     Args:
         definition: of its type.
@@ -40,7 +40,7 @@ def restore(definition: MissionType, text: bytes, state: str, version: int, run:
     course = definition.versions.course(kept.course, kept.version)
     context = definition.versions.context(kept.context, kept.version)
     if kept.run != run:
-        from_start = _from_start(course, plan)
+        from_start = text.startswith(document.ANEW) or _from_start(course, plan)
         course = replayed(course, plan, from_start=from_start)
         context = {} if from_start else context
     if course.state not in plan.states:

@@ -130,12 +130,13 @@ class Runner:
 
     async def _drive(self, trace: Trace) -> None:
         if self._late() and not self._course.undoing:
-            await self._advance([Deadline()], [])  # a command past its deadline is not run (P14)
+            # a command past its deadline is not run (P14); what was said of it while it was paused counts first
+            await self._advance([], [Deadline()])
         else:
             await self._advance([], [Wake()])
         while self._place == "stay" and self._course.runs and not self.draining:
             if self._late() and not self._course.undoing:
-                await self._advance([Deadline()], [])
+                await self._advance([], [Deadline()])
             else:
                 await self._step(trace)
         if self._place == "stay" or self._doubtful:
@@ -159,7 +160,7 @@ class Runner:
             undo=course.undoing,
         ) as span:
             outcome = await self._handle(spec, span)
-            if not isinstance(outcome, Go):
+            if self._handling.began and not isinstance(outcome, Go):
                 self._course = course._replace(begun=True)  # a Go leaves the state behind
             if isinstance(outcome, (Fail, Retry)):
                 span.fail(outcome.code, outcome.message)
@@ -222,7 +223,7 @@ class Runner:
 
     async def _advance(self, before: Sequence[Signal], after: Sequence[Signal], *, act: bool = False) -> None:
         """Make the reaction to signals and entries durable; what comes in meanwhile is reacted to as well (P3)."""
-        chance = random.random()  # noqa: S311  jitter, not a secret
+        chance, given_up = random.random(), False  # noqa: S311  jitter, not a secret
         while True:
             unread = self._entries
             posted = [signal for entry in unread if (signal := entries.read(entry)) is not None] if unread else []
@@ -235,9 +236,14 @@ class Runner:
                     return
                 write = self._prepare(reaction, len(unread), act=act)
             except (PydanticSerializationError, ValueError, TypeError, OverflowError) as error:
+                if given_up:
+                    raise  # it is not what the handler left: released, as after any fault of ours
+                given_up = True
                 before, after = [self._unkept(f"cannot be written as JSON: {error}", ErrorCode.PERMANENT)], []
                 continue
-            if write.commit.size > self._outside.max_output:
+            # refused once: entries and our own verdict are bounded, and what the last commit left was not too much
+            if before and not given_up and write.commit.size > self._outside.max_output:
+                given_up = True
                 detail = f"has {write.commit.size} bytes, of {self._outside.max_output} allowed"
                 before, after = [self._unkept(detail, ErrorCode.TOO_LARGE)], []
                 continue
@@ -270,6 +276,7 @@ class Runner:
         changed = text if text != self._written else b""
         acts = self._acts(course) and (act or not self._limited(course))
         move = self._move(reaction, act=acts)
+        acts = acts and move == "stay"  # what rests first asks when it comes back, and has replaced nothing until then
         commit = prepare(
             self.claimed,
             reaction,

@@ -10,6 +10,7 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -28,6 +29,7 @@ from backend_loop.mission import Mission, MissionType
 from backend_loop.redis_clock import RedisClock
 from backend_loop.runner import Runner
 from backend_loop.services import Services
+from backend_loop.solo_verbs import SoloVerbs
 from backend_loop.spawning import Spawning
 from backend_loop.store import Claimed, LostError, Store
 from backend_loop.toolbox import Outside
@@ -48,8 +50,6 @@ BROKEN: Final = 70
 
 CUT_S: Final = 1.0
 """How long a handler may take to end once it is cut."""
-
-AGAIN_S: Final = 0.1
 
 
 READY: Final = b"ready\n"
@@ -109,7 +109,7 @@ class Solo:
         self._definition = replace(definition, plan=replace(definition.plan, max_transitions=limit))
         self._lease = Lease(facts.shard, facts.settings.lease_s, self._lost, claimed.owner)
         self._watch = BlockWatch([self._definition], facts.settings.lease_s / 2)
-        self._cut = asyncio.Event()
+        self._cut, self._draining = asyncio.Event(), False
         self._runner: Runner
         self._running: asyncio.Task[None]
 
@@ -119,7 +119,7 @@ class Solo:
         link = await Link(facts.redis_url, timeout_s=settings.redis_timeout_s).open()
         store = Store(link, facts.shard, self._lease, settings, clock)
         spawning = await _spawning(link, settings, self._definition)
-        if not await _renewed(store):
+        if not await SoloVerbs(link, facts.shard, settings).renew(self._lease, clock):
             log.info("lease lost before it began", owner=self._lease.owner)
             await link.close()
             return 0
@@ -134,7 +134,7 @@ class Solo:
             device=HttpDevice(settings.home_url, client) if settings.home_url else None,
             services=Services(settings.outside_url, client) if settings.outside_url else None,
             spawning=spawning,
-            ran=self._watch.ran,
+            ran=self._ran,
         )
         self._runner = Runner(self._claimed, self._definition, store, outside)
         try:
@@ -150,6 +150,7 @@ class Solo:
         renewal = Renewal(url, [self._lease], settings.lease_s, loop)
         watch = self._watch
         renewal.overslept = watch.overslept
+        await self._runner.signal()  # looks into the inbox before the handler begins
         self._running = loop.create_task(self._runner.run())
         self._lease.signalled = self._signalled
         hints = await Link(
@@ -186,13 +187,18 @@ class Solo:
             await store.resign()
         return status
 
+    def _ran(self, handler: Callable[..., Any]) -> None:
+        """It has survived this one: the next one is any worker's, and the place here another suspect's."""
+        self._watch.ran(handler)
+        self._runner.draining = True
+
     def _drain(self) -> None:
         """First signal: to the next commit. Second, or no commit in time: now."""
-        if self._runner.draining:
+        if self._draining:
             self._cut.set()
             return
         log.info("drain", grace_s=self._settings.drain_s)
-        self._runner.draining = True
+        self._draining = self._runner.draining = True
         asyncio.get_running_loop().call_later(self._settings.drain_s, self._cut.set)
 
     def _lost(self, _owner: str) -> None:
@@ -214,6 +220,10 @@ def _status(running: asyncio.Task[None]) -> int:
     return BROKEN
 
 
+AGAIN_S: Final = 0.1
+"""How long what makes children waits for a Redis that refuses."""
+
+
 async def _spawning(link: Link, settings: Settings, definition: MissionType) -> Spawning:
     """What makes its children, however long Redis is away."""
     fleet, catalogue = Fleet(settings.shards), Catalogue()
@@ -223,16 +233,6 @@ async def _spawning(link: Link, settings: Settings, definition: MissionType) -> 
             await fleet.join(link)
             await catalogue.refresh(link)
             return Spawning(fleet, [definition], catalogue, settings.deadline_s)
-        except RedisAwayError:
-            await asyncio.sleep(AGAIN_S)
-
-
-async def _renewed(store: Store) -> bool:
-    """Take the lease over from the parent, however long Redis is away."""
-    while True:
-        try:
-            await store.up()
-            return await store.renew()
         except RedisAwayError:
             await asyncio.sleep(AGAIN_S)
 

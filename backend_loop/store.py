@@ -33,7 +33,10 @@ class LapsedError(LostError):
 
 
 class Claimed(NamedTuple):
-    """A mission under lease, as claim answered it. Times are epoch ms by Redis."""
+    """A mission under lease, as claim answered it. Times are epoch ms by Redis.
+
+    `again`: it was under a lease before, and nothing was committed since, so its handler may have begun.
+    """
 
     task_id: str
     owner: str
@@ -54,6 +57,7 @@ class Claimed(NamedTuple):
     root: str
     lane: str
     intent: str
+    again: bool
     unread: tuple[bytes, ...]
 
     @property
@@ -209,46 +213,18 @@ class Store:
                     await asyncio.sleep(REFUSED_S[0])
                     await self._link.up()
 
-    async def resign(self, owner: str = "") -> None:
-        """End the lease, or that of another owner, if nothing is held under it."""
-        await self._link.run("resign", self._prefix, owner or self.lease.owner)
+    async def resign(self) -> None:
+        """End the lease, if nothing is held under it."""
+        await self._link.run("resign", self._prefix, self.lease.owner)
 
-    async def adopt(self, claimed: Claimed, solo: str) -> bool:
-        """Move a mission to an owner that carries nothing else, however long Redis is away; whether it was ours."""
-        lease_ms = round(self._settings.lease_s * 1000)
+    async def inbox(self, task_id: str) -> tuple[bytes, ...]:
+        """The unread entries as of now, however long Redis is away."""
         while True:
             try:
-                answer = await self._link.run(
-                    "adopt", self._prefix, claimed.owner, solo, lease_ms, claimed.task_id, claimed.fence
-                )
+                return tuple(await self._link.call("LRANGE", keys.inbox(self.shard, task_id), 0, -1))
             except RedisAwayError:
                 await asyncio.sleep(REFUSED_S[0])
                 await self._link.up()
-            else:
-                return bool(answer == b"OK")
-
-    async def renew(self) -> bool:
-        """Renew the lease once, and learn Redis' time; whether it stands. The renewal thread does it from there on.
-
-        Raises:
-            RedisAwayError: not renewed, as far as we know.
-        """
-        settings, owner, sent_at = self._settings, self.lease.owner, boottime()
-        times = (round(settings.lease_s * 1000), round(settings.poll_s * 1000))
-        answer = await self._link.run("renew", self._prefix, owner, *times)
-        if answer == b"LOST":
-            return False
-        self._clock.set(answer[1], sent_at)
-        self.lease.renewed(owner, sent_at)
-        return True
-
-    async def inbox(self, task_id: str) -> tuple[bytes, ...]:
-        """The unread entries as of now."""
-        return tuple(await self._link.call("LRANGE", keys.inbox(self.shard, task_id), 0, -1))
-
-    async def rev(self, task_id: str) -> int:
-        """How many commits there are as of now."""
-        return int(await self._link.call("HGET", keys.mission(self.shard, task_id), "rev") or 0)
 
     async def forgotten(self, known: frozenset[str]) -> list[tuple[str, int]]:
         """Missions leased to this owner that this process does not run: their claim's answer was lost."""
@@ -373,6 +349,7 @@ def _claimed(owner: str, row: list[Any]) -> Claimed:
         root,
         lane,
         intent,
+        again,
         unread,
     ) = row
     return Claimed(
@@ -395,5 +372,6 @@ def _claimed(owner: str, row: list[Any]) -> Claimed:
         root.decode(),
         lane.decode(),
         intent.decode(),
+        again == b"1",
         tuple(unread),
     )

@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
 from typing import Final
 from uuid import uuid4
 
@@ -15,9 +16,11 @@ from backend_loop import document
 from backend_loop.course import Course, End, Reaction, Transition, failure
 from backend_loop.mission import MissionType
 from backend_loop.solo import CUT_S, READY, Facts, packed
-from backend_loop.store import REFUSED_S, Claimed, LostError, Store, prepare
+from backend_loop.solo_verbs import SoloVerbs
+from backend_loop.store import Claimed, LostError, Store, prepare
 from shared.errors import RedisAwayError
 from shared.logs import get
+from shared.redis import Link
 from shared.settings import Settings
 from shared.status import ErrorCode, Status
 
@@ -45,13 +48,30 @@ class Suspects:
     """Makes and bounds the children of a worker that run suspects.
 
     Args:
-        settings, redis_url: of the worker.
+        settings, redis_url, link: of the worker.
     """
 
-    def __init__(self, settings: Settings, redis_url: str) -> None:
+    def __init__(self, settings: Settings, redis_url: str, link: Link) -> None:
         """None runs yet."""
-        self.settings, self.redis_url = settings, redis_url
-        self.places = asyncio.Semaphore(settings.processes)
+        self.settings, self.redis_url, self._link = settings, redis_url, link
+        self._places = asyncio.Semaphore(settings.processes)
+
+    def verbs(self, shard: int) -> SoloVerbs:
+        """What is asked of Redis for a suspect."""
+        return SoloVerbs(self._link, shard, self.settings)
+
+    @contextlib.asynccontextmanager
+    async def place(self, hurry: asyncio.Event) -> AsyncIterator[None]:
+        """Wait for a place, or until this hurries: what is to be cancelled or handed on does not wait for others."""
+        waiting = asyncio.ensure_future(self._places.acquire())
+        hurried = asyncio.ensure_future(hurry.wait())
+        try:
+            await asyncio.wait({waiting, hurried}, return_when=asyncio.FIRST_COMPLETED)
+            yield
+        finally:
+            hurried.cancel()
+            if not waiting.cancel():
+                self._places.release()
 
 
 class Suspect:
@@ -67,6 +87,8 @@ class Suspect:
     def __init__(self, claimed: Claimed, definition: MissionType, store: Store, suspects: Suspects) -> None:
         """Nothing runs yet: see `run`."""
         self.claimed, self._definition, self._store, self._suspects = claimed, definition, store, suspects
+        self._verbs = suspects.verbs(store.shard)
+        self._hurry = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
         self._draining = False
         self.dropped = self.committing = False
@@ -80,6 +102,7 @@ class Suspect:
     def draining(self, value: bool) -> None:
         if value and not self._draining:
             self._draining = True
+            self._hurry.set()
             self._send(signal.SIGTERM)
 
     def drop(self) -> None:
@@ -87,7 +110,8 @@ class Suspect:
         self.dropped = True
 
     async def signal(self) -> None:
-        """Its child hears by itself what is posted."""
+        """Its child hears by itself what is posted; one that has none yet is to get it now."""
+        self._hurry.set()
 
     async def run(self) -> None:
         """Run it in a child, and judge it by how that ends.
@@ -95,7 +119,7 @@ class Suspect:
         Raises:
             LostError: it is not ours any more.
         """
-        async with self._suspects.places:
+        async with self._suspects.place(self._hurry):
             status = None if self._draining else await self._child()
             await self._judge(status)
 
@@ -131,7 +155,7 @@ class Suspect:
 
     async def _follow(self, process: asyncio.subprocess.Process) -> int:
         claimed, solo = self.claimed, OWNER + uuid4().hex
-        if not await self._store.adopt(claimed, solo):
+        if not await self._verbs.adopt(claimed, solo):
             raise LostError("FENCED")
         self.claimed = claimed._replace(owner=solo)
         log.warning("suspect", task_id=claimed.task_id, deaths=claimed.deaths, child=process.pid, owner=solo)
@@ -167,7 +191,7 @@ class Suspect:
             await self._bury(_fate(status))
         if claimed.owner.startswith(OWNER):
             with contextlib.suppress(RedisAwayError):
-                await self._store.resign(claimed.owner)
+                await self._verbs.resign(claimed.owner)
 
     async def _bury(self, fate: str) -> None:
         """The end that it has brought about: a dead letter, unless the child had committed meanwhile."""
@@ -175,27 +199,19 @@ class Suspect:
         message = f"it was run alone, after {claimed.deaths} workers had died with it, and its process {fate}"
         reaction, text = _buried(claimed, message)
         try:
-            # asked first: a commit of the child under our fence would make ours look as if it were sent again
-            while await self._rev() == claimed.rev:
-                commit = prepare(claimed, reaction, rev=claimed.rev, consumed=consumed, move="bury", document=text)
+            # asked each time: what the child committed under our fence before its handler answered is no reprieve
+            while (now := await self._verbs.standing(claimed.task_id)).deaths == claimed.deaths:
+                commit = prepare(claimed, reaction, rev=now.rev, consumed=consumed, move="bury", document=text)
                 answer = await self._store.commit(commit)
                 if answer.word != "signalled":
                     log.error("quarantined", task_id=claimed.task_id, type=claimed.type, state=claimed.state, fate=fate)
                     return
                 consumed = len(answer.entries)
-            why = "it had committed"
+            why = "its handler had answered, or it was taken over"
         except LostError as lost:
             why = str(lost)
-        # it got further than we know of: its lease lapses, and the takeover counts
+        # it got further than we know of; if it is leased to the dead child still, the takeover counts
         log.warning("suspect's end left to takeover", task_id=claimed.task_id, fate=fate, why=why)
-
-    async def _rev(self) -> int:
-        while True:
-            try:
-                await self._store.up()
-                return await self._store.rev(self.claimed.task_id)
-            except RedisAwayError:
-                await asyncio.sleep(REFUSED_S[0])
 
 
 def _buried(claimed: Claimed, message: str) -> tuple[Reaction, bytes]:

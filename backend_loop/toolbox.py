@@ -50,7 +50,7 @@ class Outside:
         device: the way to devices, if there is one.
         services: the way to outside services, if there is one.
         spawning: makes children.
-        ran: told of each handler that has run in the event loop.
+        ran: told of each handler that has answered, before that is committed.
     """
 
     clock: RedisClock
@@ -141,7 +141,7 @@ class Toolbox(Generic[P, C]):
         self._brood: Brood | None = None
         self.children = _children(course)
         self.payload, self.context, self.envelope = payload, context, envelope
-        self.received: Any = course.received
+        self.received: Any = None if course.undoing else course.received
         self.attempt, self.visit = course.attempt, course.visit
         self.taken_over, self.may_have_happened = course.lost, course.may_have_happened
         undo = "UNDO_" if course.undoing else ""

@@ -99,13 +99,22 @@ def _renamed(course: Course, names: Mapping[str, str]) -> Course:
         ending = {**ending, "state": names.get(ending["state"], ending["state"])}
     return course._replace(
         state=names.get(course.state, course.state),
-        visits=visits,
+        visits=_renamed_counts(course.visits, names),
+        spent=_renamed_counts(course.spent, names),
         done=_renamed_visits(course.done, names),
         undone=_renamed_visits(course.undone, names),
         ending=ending,
         failed_in=None if failed_in is None else names.get(failed_in, failed_in),
         children=tuple(one._replace(state=names.get(one.state, one.state)) for one in course.children),
     )
+
+
+def _renamed_counts(counts: Mapping[str, int], names: Mapping[str, str]) -> Mapping[str, int]:
+    renamed: dict[str, int] = {}
+    for state, count in counts.items():
+        name = names.get(state, state)
+        renamed[name] = max(count, renamed.get(name, 0))
+    return renamed
 
 
 def _renamed_visits(visits: tuple[Done, ...], names: Mapping[str, str]) -> tuple[Done, ...]:

@@ -195,7 +195,7 @@ class LoopWorker(Worker):
     def _wire(self, link: Link) -> None:
         clock, breakers = RedisClock(), Breakers(link, self.settings.shards)
         self._link, self._executors = link, Executors(self.settings)
-        suspects = Suspects(self.settings, self.redis_url)
+        suspects = Suspects(self.settings, self.redis_url, link)
         spawning = Spawning(self._fleet, self.types.values(), self._catalogue, self.settings.deadline_s)
         for shard in range(self.settings.shards):
             lease = Lease(shard, self.settings.lease_s, partial(self._lost, shard))

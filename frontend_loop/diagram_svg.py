@@ -1,7 +1,8 @@
 """A mission type as an SVG: a picture that stands alone, in light and dark, without scripts. Pure.
 
-All colours are attributes, so that it can be read where a policy (CSP) keeps the style sheet out; the style sheet only
-adds the dark theme. A page that has themes of its own sets the variables ``--diagram-…`` on any element around it.
+All colours are attributes, so that it can be read where a policy (CSP) keeps the style sheet out, and by programs that
+know no variables; the style sheet only adds the dark theme. A page that has themes of its own sets the variables
+``--diagram-…`` on any element around it.
 """
 
 import base64
@@ -47,7 +48,10 @@ def _rules(theme: int, indent: str = "") -> Iterator[str]:
         yield f"{indent}.dualloop-diagram .s-{name} {{ stroke: {colour} }}"
 
 
-STYLE: Final = "\n".join(("", *_rules(0), "@media (prefers-color-scheme: dark) {", *_rules(1, "  "), "}", ""))
+DARK: Final = "@media (prefers-color-scheme: dark)"
+# what knows no variables would otherwise paint all of it black: it takes the rule, and then has no colour for it
+KNOWS_VARIABLES: Final = "@supports (fill: var(--diagram-ink))"
+STYLE: Final = "\n".join(("", f"{KNOWS_VARIABLES} {{", *_rules(0), f"{DARK} {{", *_rules(1, "  "), "}", "}", ""))
 
 POLICY: Final = (
     "default-src 'none'; style-src 'sha256-"

@@ -146,7 +146,9 @@ def _until(m: Standing) -> str:
     if m.wake_at is None:
         return ", with no time limit but the deadline"
     if m.wake_at > m.now:
-        return f" until {clock(m.wake_at, m.now)} (in {lasting(m.wake_at - m.now)})"
+        early = m.deadline is not None and m.deadline < m.wake_at and m.ending is None  # no deadline ends undos
+        sooner = ", but its deadline comes first" if early else ""
+        return f" until {clock(m.wake_at, m.now)} (in {lasting(m.wake_at - m.now)}){sooner}"
     return f" until {clock(m.wake_at, m.now)}, which was {lasting(m.now - m.wake_at)} ago"
 
 
@@ -217,7 +219,9 @@ def _outlasted(m: Standing) -> str:
         return _deadline(m)
     at = f"{clock(last, m.now)} (in {lasting(last - m.now)})"
     if m.deadline > m.now:
-        return f"{lasting(m.deadline - m.now)} of its deadline are left, which a pause outlasts until {at}"
+        return (
+            f"{lasting(m.deadline - m.now)} of its deadline are left; while it is paused it ends no earlier than {at}"
+        )
     passed = f"its deadline passed {lasting(m.now - m.deadline)} ago"
     return f"{passed}: it ends as soon as it is resumed, and in any case at {at}"
 

@@ -27,7 +27,7 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, tuple):
         value = ",".join(value)
     if isinstance(value, float):
-        value = f"{value:g}"
+        value = f"{value:.9g}"  # a fortnight of seconds is no power of ten
     return "" if value in (None, "") else f"`{value}`"
 
 

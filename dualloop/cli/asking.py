@@ -37,7 +37,7 @@ def ask(work: Callable[["Client"], Awaitable[T]], interrupted: str = "") -> T:
     try:
         return asyncio.run(whole())
     except ClientProblem as problem:
-        raise Refusal(clean(_sentence(problem.detail))) from problem
+        raise Refusal(clean(_faults(problem))) from problem
     except UnreachableError as error:
         raise Refusal(clean(f"{error} Start one with dualloop up, or name another in DUALLOOP_URL.")) from error
     except KeyboardInterrupt:
@@ -71,9 +71,7 @@ class Answers:
         if self.refused:
             first = next(iter(self.refused.values()))
             alone = len(whole) == 1
-            raise Refusal(
-                clean(_sentence(first.detail)) if alone else f"{len(self.refused)} of {len(whole)} were refused."
-            )
+            raise Refusal(clean(_faults(first)) if alone else f"{len(self.refused)} of {len(whole)} were refused.")
 
 
 def ask_each(
@@ -106,6 +104,14 @@ def ask_each(
         {id_: answer for id_, answer in answers.items() if not isinstance(answer, ClientProblem)},
         {id_: answer for id_, answer in answers.items() if isinstance(answer, ClientProblem)},
     )
+
+
+def _faults(problem: "ClientProblem") -> str:
+    """Each fault of what was sent in a line of its own; where they are not told, the sentence for all."""
+    errors = problem.document.get("errors") or []
+    if len(errors) < 2:
+        return _sentence(problem.detail)
+    return "\n".join(_sentence(f"{error['pointer'] or 'the body'}: {error['detail']}") for error in errors)
 
 
 def _sentence(text: str) -> str:

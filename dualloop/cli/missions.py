@@ -93,6 +93,7 @@ def everything(mission: Mapping[str, Any], more: Mapping[str, str] | None = None
             for event in mission["history"]
         ],
         fixed=frozenset({"SEQ", "TIME", "STATUS", "STATE"}),
+        folded=frozenset({"DATA"}),
     )
     if mission["children"]:
         say()

@@ -88,10 +88,17 @@ def _folder(folder: Path) -> Finding:
 
 
 def _processes(settings: Settings) -> Iterator[Finding]:
-    """Background processes of this folder by the port files they wrote; a killed one leaves its file behind."""
+    """Background processes of this folder by the port files they wrote; a killed one leaves its file behind.
+
+    Whoever replaces it may have its port, and is asked once.
+    """
+    asked = set[str]()
     for file in sorted(settings.state_dir.absolute().glob("background-*.port")):
         with suppress(OSError, ValueError):
             url = local_url(settings.host, int(file.read_text()))
+            if url in asked:
+                continue
+            asked.add(url)
             yield _ready("background", url, f"if its process is gone, remove what it left: rm {file}", gone=warn)
 
 

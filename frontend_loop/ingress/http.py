@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from frontend_loop.door import Door
 from frontend_loop.idempotency import agreed, from_header
 from frontend_loop.results import Results
-from shared.envelope import Command
+from shared.envelope import IDEMPOTENCY_KEY, Command
 from shared.errors import Problem, RedisAwayError, unavailable
 from shared.logs import get
 from shared.settings import Settings
@@ -21,6 +21,12 @@ log = get(__name__)
 COMMANDS: Final = "/v1/commands"
 SPAN: Final = f"POST {COMMANDS}"
 JSON: Final = (b"content-type", b"application/json")
+KEY_HEADER: Final = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "a repeat with the same key is answered like the first, with Idempotent-Replayed: true",
+    "schema": {"type": "string", "pattern": IDEMPOTENCY_KEY},
+}
 POLL_AFTER_S: Final = "1"
 """Retry-After of a result that is not there yet."""
 
@@ -100,8 +106,9 @@ def router(commands: Commands, results: Results, settings: Settings) -> APIRoute
     """The routes of this issue's part of the contract, with their OpenAPI."""
     routes = APIRouter()
     body_schema = {"content": {"application/json": {"schema": Command.model_json_schema()}}, "required": True}
+    extra = {"requestBody": body_schema, "parameters": [KEY_HEADER]}
 
-    @routes.post(COMMANDS, status_code=202, tags=["commands"], openapi_extra={"requestBody": body_schema})
+    @routes.post(COMMANDS, status_code=202, tags=["commands"], openapi_extra=extra)
     async def submit(request: Request) -> Response:
         """Accept a command and return at once; the result comes under the correlation_id of the ack."""
         return _Asgi(commands, request)

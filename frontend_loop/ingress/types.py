@@ -23,6 +23,9 @@ MEDIA: Final[dict[Format, str]] = {
 }
 """In the order in which they are preferred where a client likes them as well."""
 
+MOST_KNOWN: Final = 20
+"""Types that are named to who asked for another."""
+
 
 @dataclass(frozen=True, slots=True)
 class Graph:
@@ -73,7 +76,7 @@ def types_router(catalogue: Catalogue) -> APIRouter:
         """The payload's JSON Schema, states and transitions of a type, and a graph of them; or a drawing alone."""
         entry = catalogue.find(type_, version)
         if entry is None:
-            raise Problem("not_found", f"no live worker knows {type_}" + (f" in version {version}" if version else ""))
+            raise Problem("not_found", _unknown(type_, version, catalogue))
         graph, wanted = await graphs.of(entry.row), format_ or preferred(accept)
         head = {"vary": "Accept", "x-content-type-options": "nosniff"}
         if wanted == "json":
@@ -102,6 +105,14 @@ def preferred(accept: str) -> Format:
     }
     best = max(liked, key=lambda name: liked[name])
     return best if liked[best] > 0 else "json"
+
+
+def _unknown(type_: str, version: int | None, catalogue: Catalogue) -> str:
+    """What is known instead: other versions of the type, or other types."""
+    if versions := catalogue.versions(type_):
+        return f"no live worker knows {type_} in version {version}; known: {', '.join(map(str, versions))}"
+    known = ", ".join(row.type for row in catalogue.newest()[:MOST_KNOWN])
+    return f"no live worker knows {type_}" + (f"; known: {known}" if known else "")
 
 
 def _listed(row: Row, versions: list[int]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 -- KEYS      1 the shard's prefix
 -- ARGV      1 grace_ms  2 retention_ms
 -- Answers   {missions handled, ms until the next look or -1}
--- Invariant decided by the watchers in the record, which lapse if their foreground dies; ends only what never committed
---           and is not leased, else posts the entry `cancel` (P23).
+-- Invariant decided by the watchers in the record, which lapse if their foreground dies; ends only what no
+--           worker ever had, else posts the entry `cancel` (P23).
 -- Guarded by tests/redis/mutants.txt: test_abandon.py test_table.py
 local AGAIN = 60000 -- a mission that broke is tried again, not at once
 local grace, handled = tonumber(ARGV[1]), 0
@@ -16,7 +16,7 @@ local function item(id)
       return
     end
     handled = handled + 1
-    if m.place ~= 'leased' and (m.rev or '0') == '0' then cancel(id, m, 'disconnected', tonumber(ARGV[2]))
+    if not m.started_at then cancel(id, m, 'disconnected', tonumber(ARGV[2]))
     else post(id, m, 'cancel', '{"entry":"cancel","reason":"disconnected"}', true, true) end
   end
   call('ZREM', P .. 'attended', id)

@@ -4,7 +4,8 @@
 --           7 free slots for urgent  8 pools, by comma  9 types known, as ",type@version,…,"
 --           10 retention_ms  11 dead_retention_ms
 -- Answers   LOST, or {epoch ms, ms until something is due, {id fence rev seq type version state document envelope
---           deadline deaths run key_run target started_at root lane intent {unread entries}}*}
+--           deadline deaths run key_run target started_at root lane intent again(1: it was leased before, with
+--           nothing committed since) {unread entries}}*}
 -- Invariant what is answered is leased by this owner under a raised fence (P2); nothing that is not due, not ready or
 --           alive is moved (P6, P7, P9, P13). At most 50 missions, and never more than the free slots.
 -- Guarded by tests/redis/mutants.txt: test_claim.py test_takeover.py test_parking.py test_lanes.py test_fairness.py
@@ -67,7 +68,9 @@ for i = 1, #lapsed, 2 do
   else
     -- score 0: the owner is lost from here on, though its missions may take several claims to put back
     call('ZADD', P .. 'owners', 0, other)
-    for _, id in ipairs(call('SPOP', P .. 'held:' .. other, room)) do
+    local ids = call('SPOP', P .. 'held:' .. other, room)
+    table.sort(ids) -- so that what becomes of a permit's queue is no matter of chance
+    for _, id in ipairs(ids) do
       attempt(reclaim, id, other)
       room = room - 1
     end
@@ -83,12 +86,13 @@ end
 local taken, looked, fence, held, turn = {}, 0, nil, {}, now
 local function knows(kind) return string.find(ARGV[9], ',' .. kind .. ',', 1, true) end
 local FIELDS = {'place', 'type', 'version', 'rev', 'seq', 'status', 'state', 'document', 'envelope', 'deadline', 'deaths',
-  'run', 'target', 'unread', 'started_at', 'watchers', 'root', 'parked_at', 'key_run', 'lane', 'intent'}
+  'run', 'target', 'unread', 'started_at', 'watchers', 'root', 'parked_at', 'key_run', 'lane', 'intent', 'leased_at'}
 local function lease(id, m)
   local unread = (m[14] or '0') ~= '0' and call('LRANGE', P .. 'inbox:' .. id, 0, -1) or {}
   fence = fence or call('INCR', P .. 'fence')
   local status = m[6] == 'COMPENSATING' and m[6] or 'RUNNING'
-  local fields = {'place', 'leased', 'owner', owner, 'fence', fence, 'status', status}
+  local rev = m[4] or '0'
+  local fields = {'place', 'leased', 'owner', owner, 'fence', fence, 'status', status, 'leased_at', rev}
   local seq, started = m[5] or '0', m[15] or now
   if not m[15] then
     -- the first claim ever: from here on the watchers see it run
@@ -104,8 +108,8 @@ local function lease(id, m)
   count(m[2], status, m[7], 1)
   held[#held + 1] = id
   if #unread > 0 then call('SADD', P .. 'signals:' .. owner, id) end
-  taken[#taken + 1] = {id, fence, m[4] or '0', seq, m[2], m[3], m[7], m[8] or '', m[9], m[10], m[11] or '0', m[12] or '1',
-    m[19] or m[12] or '1', m[13] or '', started, m[17] or '', m[20], m[21] or '', unread}
+  taken[#taken + 1] = {id, fence, rev, seq, m[2], m[3], m[7], m[8] or '', m[9], m[10], m[11] or '0', m[12] or '1',
+    m[19] or m[12] or '1', m[13] or '', started, m[17] or '', m[20], m[21] or '', m[22] == rev and '1' or '', unread}
 end
 local function park(id, m, kind)
   local since = m[18] or now

@@ -6,8 +6,9 @@
 --           of a cancel too, where it is more than {"reason":…}  8 run that it is about, of a message between missions
 --           (P22), or nothing
 -- Answers   {OK | DUPLICATE | FULL | ENDED | GONE, status as of now, place as of now}
--- Invariant control ends a mission itself only if it never committed and is not leased (P23); what waits is moved
---           towards its lane in the same step, so no entry is slept through; a pause with unread entries is an entry.
+-- Invariant control ends a mission itself only if no worker ever had it: else it may have begun (P21, P23); what waits
+--           is moved towards its lane in the same step, so no entry is slept through; a pause with unread entries is an
+--           entry, not a move.
 -- Guarded by tests/redis/mutants.txt: test_control.py test_pause.py test_table.py test_inherit.py test_outbox.py
 local id, verb = ARGV[1], ARGV[2]
 local m = read(id)
@@ -54,7 +55,7 @@ local function pause_unread()
 end
 
 local answer = 'OK'
-if verb == 'cancel' and m.place ~= 'leased' and (m.rev or '0') == '0' then
+if verb == 'cancel' and not m.started_at then
   cancel(id, m, ARGV[5], tonumber(ARGV[6]), string.match(ARGV[7], '^{"reason".*'))
   m.status, m.place = 'CANCELLED', 'ended'
 elseif verb == 'pause' and m.place ~= 'leased' and not unread then

@@ -12,7 +12,7 @@
 --   envelope type version root(of a child) created_at lane order target deadline    written by accept
 --   latest(target and aspect) intent(its order)                                     likewise, where newer replaces older
 --   used_until(while the id may be accepted again)                                  likewise, of a reserved or derived id
---   place owner fence status ready_at wake_at parked_at paused_at watchers started_at  the places
+--   place owner fence leased_at(its rev then) status ready_at wake_at parked_at paused_at watchers started_at  the places
 --   parent(id and run, of a child) origin(age of its root's intent) children(1: it has spawned some)
 --   base(own priority, while a higher one is inherited) was(COMPENSATING, while paused)
 --   deaths solo_deaths permits(scopes, by space) queued(scope it wants a permit of, and since when)
@@ -100,9 +100,12 @@ end
 
 local LOOK_BACK = 16
 local function inherit(holder, target)
+  local highest = 'bulk'
   for _, behind in ipairs(call('ZRANGE', P .. 'waiters:' .. target, 0, LOOK_BACK - 1)) do
-    raise(holder, string.match(call('HGET', record(behind), 'lane') or 'bulk', '^[^:]*'))
+    local priority = string.match(call('HGET', record(behind), 'lane') or 'bulk', '^[^:]*')
+    if RANK[priority] < RANK[highest] then highest = priority end
   end
+  if highest ~= 'bulk' then raise(holder, highest) end
 end
 
 -- If id holds its target, the hold is assigned to the best waiter, who goes to its lane.

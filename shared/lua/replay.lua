@@ -6,10 +6,11 @@
 -- Invariant only a dead letter that nothing is left to be carried out for runs again; its log goes on, its effects keep
 --           their keys unless new ones are asked for or the payload is another.
 -- Guarded by tests/redis/mutants.txt: test_replay.py test_latest.py test_outbox.py
+local ANEW = '{"anew":true,'
 local id, from, key, initial, envelope = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6]
 local m = read(id)
 if not m then return {'GONE', 0} end
-local more = call('HMGET', record(id), 'failed_in', 'key_run')
+local more = call('HMGET', record(id), 'failed_in', 'key_run', 'document')
 local run = tonumber(m.run or 1)
 if m.place ~= 'ended' then return {'RUNNING', run} end
 if not call('ZSCORE', P .. 'dead_letters', id) then return {'ENDED', run} end
@@ -22,6 +23,10 @@ local ended = m.state
 m.state = state
 log_event(id, m, status, ARGV[7])
 if envelope ~= '' then call('HSET', record(id), 'envelope', envelope) end
+-- its worker reads there that of the run before no more than the visits count, wherever that one failed
+if from == 'start' and string.find(more[3] or '', '^{"') and string.find(more[3], ANEW, 1, true) ~= 1 then
+  call('HSET', record(id), 'document', ANEW .. string.sub(more[3], 2))
+end
 call('HSET', record(id), 'state', state, 'status', status, 'run', run + 1, 'order', order, 'deadline', deadline,
   'deaths', 0, 'solo_deaths', 0, 'waiting_for', '', 'wake_at', '', 'ready_at', now,
   'origin', string.format('%.0f', now * 4096 + order % 4096),

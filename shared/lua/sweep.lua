@@ -3,7 +3,7 @@
 -- ARGV      1 retention_ms  2 dead_retention_ms  3 pause_limit_ms  4 park_limit_ms  5 types the asker knows, as
 --           ",type@version,…,"  6 lease_ms
 -- Answers   {missions handled, ms until the next deadline or -1}
--- Invariant ends only what never committed and is not leased, or what no live worker has known for the limit; else posts
+-- Invariant ends only what no worker ever had, or what no live worker has known for the limit; else posts
 --           the entry `deadline` and moves it towards a lane. A pause outlasts the deadline, by the pause limit at most.
 -- Guarded by tests/redis/mutants.txt: test_sweep.py test_control.py test_pause.py test_dead_letters.py
 local AGAIN = 60000 -- a mission that broke is tried again, not at once
@@ -17,7 +17,7 @@ local function item(id)
   end
   handled = handled + 1
   if m and m.place ~= 'ended' then
-    if m.place ~= 'leased' and (m.rev or '0') == '0' then cancel(id, m, 'expired', retention)
+    if not m.started_at then cancel(id, m, 'expired', retention)
     else
       post(id, m, 'deadline:' .. (m.run or 1), '{"entry":"deadline"}', true, true)
       if m.place == 'paused' then stir(id, m) end -- it was told before it was paused

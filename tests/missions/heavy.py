@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, field_validator
 
-from backend_loop.mission import Mission, state, steps, undo
+from backend_loop.mission import Latest, Mission, state, steps, undo
 from backend_loop.outcomes import Fail, Go, Outcome
 from backend_loop.retry import Retry
 from backend_loop.step_tools import CutError, StepTools
@@ -286,8 +286,28 @@ class Unreadable(Mission):
         return Go("done")
 
 
+class Newest(Mission):
+    """Asks before its act whether a newer command exists, and kills its process then."""
+
+    type = "test.poison_newest"
+    table = steps("ACTING")
+    target = "lamp"
+    latest = Latest(aspect="power")
+
+    class Payload(BaseModel):
+        """What it acts on."""
+
+        lamp: str = "light.kitchen"
+
+    @state("ACTING", acting=True)
+    async def act(self, tools: Toolbox[Any, Any]) -> Outcome:
+        tally(tools, f"begin-{os.getpid()}")
+        os.kill(os.getpid(), signal.SIGKILL)
+        return Go("done")
+
+
 class Late(Mission):
-    """Kills two workers, commits in the third process, and kills whatever it is in from there on."""
+    """Kills two workers, survives its own process, and kills whatever it is in from there on."""
 
     type = "test.poison_late"
     table = steps("ONE", "TWO")

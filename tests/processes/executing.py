@@ -35,7 +35,24 @@ class Run:
         deadline = clock.now_ms() + round(left_s * 1000)
         text: dict[str, Any] = {"type": mission.type, "task_id": "m", "correlation_id": "m", "source": "http"}
         envelope = Envelope(**text, v=1, payload_version=1, payload={}, created_at="", session="kitchen")
-        row = (mission.type, 1, "WORKING", b"", b"", deadline, 0, 1, 1, "", 0, "", "normal:default:default", "", ())
+        row = (
+            mission.type,
+            1,
+            "WORKING",
+            b"",
+            b"",
+            deadline,
+            0,
+            1,
+            1,
+            "",
+            0,
+            "",
+            "normal:default:default",
+            "",
+            False,
+            (),
+        )
         outside = Outside(clock=clock, lease=lease, admission=NONE, executors=executors, wakes=NONE)
         self.tools: Toolbox[Work, Notes] = Toolbox(
             claimed=Claimed("m", lease.owner, 7, 0, 1, *row),

@@ -114,7 +114,7 @@ async def test_what_a_handler_prints_does_not_break_the_protocol(bench: Bench) -
 async def test_answers_that_no_commit_could_carry_fail(bench: Bench) -> None:
     nonsense = await bench.run(InProcess, "nonsense").end()
     assert isinstance(nonsense, Fail)
-    assert "returned 42: return Go" in nonsense.message
+    assert "returned 42: return one of backend_loop.outcomes: Go" in nonsense.message
     unwritable = await bench.run(InProcess, "unwritable").end()
     assert isinstance(unwritable, Fail)
     assert "cannot be written as JSON" in unwritable.message
@@ -124,14 +124,15 @@ async def test_answers_that_no_commit_could_carry_fail(bench: Bench) -> None:
 
 
 @BOTH
-async def test_b27_a_cut_raises_in_the_handler(bench: Bench, mission: type[Mission]) -> None:
-    run = bench.run(mission, "spin")
-    await run.runs()
-    run.task.cancel()
-    began = time.monotonic()
-    with pytest.raises(asyncio.CancelledError):
-        await run.end()
-    assert time.monotonic() - began < 0.4  # it did not take the grace
+async def test_b27_a_cut_raises_in_the_handler(mission: type[Mission]) -> None:
+    async with executing(cut_grace_s=30) as bench:
+        run = bench.run(mission, "spin")
+        await run.runs()
+        run.task.cancel()
+        began = time.monotonic()
+        with pytest.raises(asyncio.CancelledError):
+            await run.end()
+        assert time.monotonic() - began < 10  # it did not take the grace
 
 
 @BOTH
@@ -147,7 +148,7 @@ async def test_an_outcome_within_the_grace_counts(bench: Bench, mission: type[Mi
 async def test_b27_who_does_not_listen_is_left_behind_or_killed_after_the_grace(
     bench: Bench, mission: type[Mission], caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = bench.run(mission, "deaf", seconds=3.0)
+    run = bench.run(mission, "deaf", seconds=12.0)
     await run.runs()
     began = time.monotonic()
     run.task.cancel()
@@ -155,12 +156,12 @@ async def test_b27_who_does_not_listen_is_left_behind_or_killed_after_the_grace(
     run.task.cancel()  # cancels while it has its grace change nothing
     with pytest.raises(asyncio.CancelledError):
         await run.end()
-    assert 0.4 < time.monotonic() - began < 2.0
+    assert 0.4 < time.monotonic() - began < 10
     assert ("handler left behind" if mission is InThread else "handler killed") in caplog.text
     assert f"{mission.__name__}.work" in caplog.text
     assert run.tools.context.done == ["before"]  # it worked on a copy, and what it says later is dropped
     name = f"{mission.__name__}.work"
-    await eventually(lambda: name not in {one.name for one in threading.enumerate()})
+    await eventually(lambda: name not in {one.name for one in threading.enumerate()}, within=30)
 
 
 async def test_b27_what_a_killed_handler_has_started_dies_with_it(
@@ -201,10 +202,17 @@ async def test_children_are_warm_and_replaced_after_so_many_runs() -> None:
 
 async def test_children_are_bounded_and_who_waits_for_one_has_not_begun() -> None:
     async with executing(processes=2) as bench:
-        runs = [bench.run(InProcess, "sleep", seconds=0.5) for _ in range(3)]
-        await asyncio.gather(runs[0].began.wait(), runs[1].began.wait())
-        assert not runs[2].began.is_set()  # so its time-out does not count yet
-        assert len({(await run.end()).result["pid"] for run in runs}) == 2
+        busy = [bench.run(InProcess, "spin") for _ in range(2)]
+        await asyncio.gather(*(run.runs() for run in busy))
+        waits = bench.run(InProcess, "answer")
+        await asyncio.sleep(0)
+        assert not waits.began.is_set()  # so its time-out does not count yet
+        busy[0].task.cancel()
+        await asyncio.wait({busy[0].task})
+        assert isinstance(await waits.end(), Go)
+        assert not busy[1].task.done()
+        busy[1].task.cancel()
+        await asyncio.wait({busy[1].task})
 
 
 async def test_a_child_without_work_is_ended_after_a_while() -> None:

@@ -202,19 +202,45 @@ async def test_p8_three_outside_kills_can_convict_a_healthy_one_which_can_be_rep
     assert document["result"] == {"pid": stack.workers[0].running.pid}  # in the worker again, as any other
 
 
-async def test_p8_a_commit_of_the_child_begins_the_count_anew(stack: Stack, front: Front) -> None:
+async def test_p8_who_survives_its_own_process_goes_on_as_any_other(stack: Stack, front: Front) -> None:
+    """What it does next is another handler's doing: it takes two workers and a process of its own again."""
     one = await front.send("test.poison_late")
-    await survive(stack)
-    await survive(stack)
-    worker = stack.workers[0]
-    await eventually(lambda: "suspect's end left to takeover" in worker.tail(10**6), within=20)
-    before = record(stack, one)
-    assert (before["state"], before["place"]) == ("TWO", "leased")
-    await eventually(partial(counted, stack, one, 1), within=20)
-    await survive(stack)  # it is no suspect any more, so it kills a worker
+    for _ in range(4):
+        await survive(stack)
     document = await front.result(one)
-    assert (document["status"], document["error"]["code"], document["error"]["state"]) == (
-        "FAILED",
-        "worker_lost",
-        "TWO",
-    )
+    assert (document["status"], document["error"]["code"]) == ("FAILED", "worker_lost")
+    assert document["error"]["state"] == "TWO"
+    begun = [(line[2], line[0]) for line in tally(stack) if line[1] == one]
+    assert [state for state, _ in begun] == ["ONE"] * 3 + ["TWO"] * 3
+    assert len({pid for _, pid in begun}) == 6
+    assert record(stack, one)["failed_in"] == "TWO"
+
+
+async def test_p8_p11_what_is_asked_before_the_act_is_no_reprieve(stack: Stack, front: Front) -> None:
+    one = await front.send("test.poison_newest", payload={"lamp": "light.kitchen"})
+    await survive(stack)
+    await survive(stack)
+    document = await front.result(one)
+    assert (document["status"], document["error"]["code"]) == ("FAILED", "worker_lost")
+    assert "was ended by SIGKILL" in document["error"]["message"]
+    assert int(record(stack, one)["rev"]) >= 3  # it had committed, each time
+    assert len(await begun_in(stack, one, 3)) == 3
+
+
+async def test_p8_a_suspect_that_is_cancelled_does_not_wait_for_its_place(
+    stack: Stack, front: Front, tmp_path: Path
+) -> None:
+    worker, gate = stack.workers[0], tmp_path / "gate"
+    await worker.restart(DUALLOOP_PROCESSES="1")
+    both = [await front.send("test.poison", payload={"how": "gate", "mark": str(gate)}) for _ in range(2)]
+    for times in (1, 2):
+        for one in both:
+            await begun_in(stack, one, times)
+        worker.kill()
+        await worker.start()
+    begun = await eventually(lambda: [line for line in tally(stack) if line[0].startswith("begin-")][4:], within=20)
+    waits = both[both.index(begun[0][1]) - 1]
+    await front.cancel(waits)
+    assert (await front.result(waits, wait=15))["status"] == "CANCELLED"
+    assert len(await begun_in(stack, waits, 2)) == 2  # its handler has not begun again
+    assert (await front.state(begun[0][1]))[0] == "RUNNING"

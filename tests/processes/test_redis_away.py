@@ -8,6 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from backend_loop.lease import Lease
+from backend_loop.redis_clock import RedisClock
+from backend_loop.store import Store
+from shared.redis import Link
+from shared.settings import Settings
 from tests.conftest import StartRedis
 from tests.processes.commands import Front, acting, tally
 from tests.processes.restartable import Restartable
@@ -33,6 +38,20 @@ async def _post(front: Front) -> httpx.Response:
 
 async def _status(front: Front, path: str) -> int:
     return (await front.client.get(path)).status_code
+
+
+async def test_b05_an_inbox_is_read_once_redis_is_back(server: Restartable) -> None:
+    """A handler that is about to begin looks there: that Redis is away is no fault of its runner."""
+    settings = Settings(_env_file=None)
+    link = await Link(server.url).open(wait_s=5)
+    store = Store(link, 0, Lease(0, settings.lease_s, lambda _owner: None), settings, RedisClock())
+    server.kill()
+    await eventually(lambda: not link.connected)
+    asked = asyncio.ensure_future(store.inbox("m"))
+    await asyncio.wait({asked}, timeout=0.2)
+    server.start()
+    assert await asyncio.wait_for(asked, timeout=10) == ()
+    await link.close()
 
 
 async def test_b03_b05_no_false_202_and_all_resumes_by_itself(server: Restartable, stack: Stack, front: Front) -> None:

@@ -63,7 +63,7 @@ class Everything:
         async def asleep() -> bool:
             return await self.front.state(task_id) == ("WAITING", state) and self.place(task_id) == "waiting"
 
-        await eventually(asleep, what=f"{task_id} waits in {state}")
+        await eventually(asleep, within=30, what=f"{task_id} waits in {state}")
 
     async def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         answer = await self.front.client.post(path, json=body)
@@ -197,8 +197,9 @@ async def test_events_may_be_early_late_and_doubled_over_restarts_of_everything(
     other = await everything.post(f"/v1/commands/{both}/events", knock | {"data": {"n": 2}, "id": "other"})
     assert other["duplicate"] is False
     await everything.restart()
-    everything.bring_near(early, 0)
-    everything.bring_near(both, 0)
+    for one in (early, both):
+        await everything.sleeps(one, "SLEEPING")  # what was said has been taken in, whoever died over it
+        everything.bring_near(one, 0)
     assert (await front.end(early))["result"] == {"received": {"n": 1}}
     assert (await front.end(both))["result"]["received"]["n"] in {1, 2}
     everything.bring_near(late, 0)

@@ -87,6 +87,15 @@ async def stopping_undo(_self: Any, _tools: Any) -> Outcome:
     return Stop(Reason.REQUESTED)
 
 
+@state("ONE")  # type: ignore[type-var]  # who checks no types is told at import
+async def without_tools(_self: Any) -> Outcome:
+    return Go("done")
+
+
+class Needy(BaseModel):
+    text: str
+
+
 class Entity(BaseModel):
     entity: str
     action: str = "open"
@@ -133,6 +142,12 @@ ACTING: dict[str, Any] = {"Payload": Entity, "target": "entity", "one": one(acti
         ({"undo_it": waiting_undo}, "the undo of ONE answers WaitFor: return nothing once it is undone"),
         ({"undo_it": stopping_undo}, "the undo of ONE answers Stop: return nothing once it is undone"),
         *(({"concurrency": n}, "concurrency is .*: say a whole number from 1, or None") for n in (0, -1, True, 1.5)),
+        ({"table": ["ONE"]}, 'set table to state → event → next state, or to steps("A", "B")'),
+        ({"table": {"ONE": "SUCCEEDED"}}, "the row of ONE is 'SUCCEEDED': write event → next state, in braces"),
+        ({"one": without_tools}, "state ONE: its handler takes (_self: Any) -> "),
+        ({"Payload": dict}, "Payload is no pydantic model: write class Payload(BaseModel)"),
+        ({"Context": Needy}, "a Context begins empty, and its text has no default: give it one"),
+        ({"permanent": OSError}, "permanent is <class 'OSError'>: write a tuple, such as (ValueError,)"),
         ({"permanent": (3,)}, "permanent has 3: name classes of exceptions"),
         ({"retryable": (KeyboardInterrupt,)}, "retryable has .*KeyboardInterrupt.*: name classes of exceptions"),
         ({"permanent": (OSError,), "retryable": (OSError,)}, "OSError is both permanent and retryable: take it out"),

@@ -225,6 +225,8 @@ def test_an_svg_has_its_one_style_sheet_and_its_policy_allows_only_that() -> Non
     assert [sheet.text for sheet in root.iter(f"{SVG}style")] == [STYLE]
     assert re.fullmatch(r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; sandbox", POLICY)
     assert "prefers-color-scheme: dark" in STYLE
+    # for what knows no variables there is no rule at all, so that the attributes hold and not black
+    assert re.fullmatch(r"\n@supports \(fill: var\(--diagram-ink\)\) \{(\n[. @}].*)*\n\}\n", STYLE)
     assert not [
         name for tag in root.iter() for name in tag.attrib if name.startswith("on") or "href" in name or name == "style"
     ]

@@ -79,7 +79,7 @@ class _Payload(BaseModel):
         ({"two": _two, "table": {"ONE": {"done": "SUCCEEDED"}, "TWO": {"done": "ONE"}}}, "TWO is not reachable"),
         ({"target": "entity", "Payload": _Payload}, "which Payload does not have"),
         *(({"pool": pool}, "pool is .*: write small letters") for pool in ("", "GPU", "a b", "a:b", "1a", "a,b", 7)),
-        *(({"priority": priority}, "set it to a Priority") for priority in ("urgent", "high", 1)),
+        *(({"priority": priority}, "set it to a shared.status.Priority") for priority in ("urgent", "high", 1)),
         *(
             ({"deadline_s": seconds}, "deadline_s is .*: say seconds, more than 0 and at most 31536000")
             for seconds in (0, -1, math.inf, math.nan, 31_536_001, "60", True)

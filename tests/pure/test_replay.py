@@ -4,7 +4,7 @@ from backend_loop.course import Course, Done
 from backend_loop.machine import fold, replayed
 from backend_loop.outcomes import UNDONE, Fail, Go, Retry, Signal, WaitFor, Wake
 from shared.status import Status
-from tests.pure.plans import NOW, ORDER
+from tests.pure.plans import NOW, ORDER, PLANS
 
 DONE = (Done("RESERVE", 1), Done("CHARGE", 1))
 
@@ -88,3 +88,48 @@ def test_what_was_given_up_amid_its_undos_goes_on_undoing() -> None:
     )
     anew = replayed(undoing, ORDER, from_start=True)
     assert visits_from(anew, "reserved", "charged") == [("RESERVE", 1), ("CHARGE", 2), ("NOTIFY", 1)]
+
+
+def test_what_an_earlier_run_has_undone_keeps_no_later_run_from_a_key_of_its_own() -> None:
+    first = after(Wake(), Go("reserved"), Go("charged"), Go("told"), Fail("no lorry"), UNDONE, UNDONE)
+    second = replayed(first, ORDER, from_start=True)
+    # it fails before it comes to CHARGE again, so that this run undoes RESERVE alone
+    ended = after(Wake(), Go("none"), UNDONE, course=second)
+    assert (ended.status, ended.undone) == (Status.FAILED, (Done("RESERVE", 2, maybe=True),))
+    third = replayed(ended, ORDER, from_start=True)
+    assert visits_from(third, "reserved", "charged")[:2] == [("RESERVE", 3), ("CHARGE", 2)]
+
+
+def test_what_could_not_be_undone_of_a_later_run_gives_no_old_key_back() -> None:
+    first = after(Wake(), Go("reserved"), Go("charged"), Go("told"), Fail("no lorry"), UNDONE, UNDONE)
+    ways: list[Signal] = [
+        Wake(),
+        Go("reserved"),
+        Go("charged"),
+        Go("told"),
+        Fail("no lorry"),
+        Fail("the bank is closed"),
+    ]
+    second = after(*ways, course=replayed(first, ORDER, from_start=True))
+    assert (second.undone, second.done) == ((), (Done("RESERVE", 2), Done("CHARGE", 2)))
+    third = replayed(second, ORDER, from_start=True)
+    assert visits_from(third, "reserved", "charged")[:2] == [("RESERVE", 2), ("CHARGE", 2)]
+    going_on = replayed(second._replace(state="SHIP"), ORDER, from_start=False)
+    assert going_on.spent == third.spent == {"RESERVE": 1, "CHARGE": 1}
+
+
+def test_the_failed_state_is_told_again_what_led_into_it() -> None:
+    dead = after(Fail("no lorry"), course=Course("SHIP", Status.RUNNING, received={"n": 1}))
+    assert replayed(dead._replace(state="SHIP"), ORDER, from_start=False).received == {"n": 1}
+    assert replayed(dead._replace(state="RESERVE"), ORDER, from_start=True).received is None
+
+
+def test_what_an_event_told_goes_to_the_state_that_it_led_into_and_no_further() -> None:
+    told = Course("NOTIFY", Status.RUNNING, received={"n": 1})
+    assert after(Go("told"), course=told).received is None
+    skipped = after(Fail("nobody is in"), course=told)
+    assert (skipped.state, skipped.received) == ("SHIP", None)
+    plan = next(one for one in PLANS if "ONLY" in one.states and one.states["ONLY"].row["timed_out"] == "NEXT")
+    late = Course("ONLY", Status.WAITING, awaited="KNOCK", wake_at=NOW, received={"n": 1})
+    timed_out = fold(late, plan, [Wake()], NOW).course
+    assert (timed_out.state, timed_out.received) == ("NEXT", None)

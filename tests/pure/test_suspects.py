@@ -14,7 +14,28 @@ from shared.status import Status
 
 
 def claimed(**fields: Any) -> Claimed:
-    row = ("m", "w1", 7, 3, 9, "t", 1, "SENDING", b"", b"\xff\x00 not JSON", 10, 2, 1, 1, "", 5, "", "normal:p:a", "")
+    row = (
+        "m",
+        "w1",
+        7,
+        3,
+        9,
+        "t",
+        1,
+        "SENDING",
+        b"",
+        b"\xff\x00 not JSON",
+        10,
+        2,
+        1,
+        1,
+        "",
+        5,
+        "",
+        "normal:p:a",
+        "",
+        False,
+    )
     return Claimed(*row, (b'{"entry":"cancel"}', b"\xfe"))._replace(**fields)
 
 

@@ -60,8 +60,9 @@ def _reached(plan: Plan, signals: list[Signal]) -> dict[tuple[Status, type], set
 def test_the_table_is_what_is_reachable() -> None:
     """Every pair that the table allows is reached; no other one is, or react() would have raised."""
     seen: dict[tuple[Status, type], set[Status]] = defaultdict(set)
-    alone = [signal for signal in SIGNALS if not isinstance(signal, Spawned | ChildEnded)]
-    for plan, signals in [*((plan, alone) for plan in PLANS), *((plan, FAMILY) for plan in FAMILIES)]:
+    alone: list[Signal] = [signal for signal in SIGNALS if not isinstance(signal, Spawned | ChildEnded)]
+    searches: list[tuple[Plan, list[Signal]]] = [(plan, alone) for plan in PLANS]
+    for plan, signals in [*searches, *((plan, FAMILY) for plan in FAMILIES)]:
         for pair, statuses in _reached(plan, signals).items():
             seen[pair] |= statuses
     allowed = {(status, kind): set(targets) for status, row in TABLE.items() for kind, targets in row.items()}

@@ -126,11 +126,11 @@ GREETER = define().definition
         ),
         (
             {"upcasters": {1: Upcast(payload=split, examples=[Example({"nome": "Ann"})]), 2: TWO_TO_THREE}},
-            "an example of version 1 does not come through: 'name': mend the upcaster",
+            "an example of version 1 does not come through: KeyError: 'name': mend the upcaster",
         ),
         (
             {"upcasters": {1: Upcast(payload=nothing, examples=[Example({"name": "Ann"})]), 2: TWO_TO_THREE}},
-            "an example of version 1 does not come through: 3 validation errors for Payload",
+            "an example of version 1 does not come through: ValidationError: 3 validation errors for Payload",
         ),
         (
             {"upcasters": {1: Upcast(payload=dice, examples=[Example()]), 2: TWO_TO_THREE}},

@@ -16,8 +16,8 @@ NEW = {
         ("paused", "PAUSED", {"paused_at": NOW - 65 * 60_000, "paused_by": "anna", "pause_limit": DAY}),
         (
             "PAUSED in SENDING for 1 h 5 min: anna said pause; let it go on with: dualloop missions resume ID; "
-            "2 min 10 s of its deadline are left, which a pause outlasts until 2026-11-30 16:59:05.123 UTC (in 22 h "
-            "55 min)."
+            "2 min 10 s of its deadline are left; while it is paused it ends no earlier than 2026-11-30 "
+            "16:59:05.123 UTC (in 22 h 55 min)."
         ),
     ),
     "paused past its deadline": (
@@ -50,8 +50,26 @@ NEW = {
         ),
         (
             "PAUSED in SENDING for 1.0 s: somebody said pause; let it go on with: dualloop missions resume 04ABC; "
-            "it goes on waiting for its timer until 19:04:05.123 UTC (in 1 h); 1 entry of its inbox is unread "
-            "(cancel); " + LEFT
+            "it goes on waiting for its timer until 19:04:05.123 UTC (in 1 h), but its deadline comes first; "
+            "1 entry of its inbox is unread (cancel); " + LEFT
+        ),
+    ),
+    "a wait beyond its deadline": (
+        ("waiting", "WAITING", {"waiting_for": "event", "awaited": "PAID", "wake_at": NOW + HOUR}),
+        (
+            "WAITING in SENDING for the event PAID until 19:04:05.123 UTC (in 1 h), but its deadline comes first; "
+            + LEFT
+        ),
+    ),
+    "an undo that waits beyond its deadline, which ends no undo": (
+        (
+            "waiting",
+            "COMPENSATING",
+            {"waiting_for": "retry", "wake_at": NOW + HOUR, "left": ("SENDING",), "ending": "CANCELLED (requested)"},
+        ),
+        (
+            "COMPENSATING in SENDING for its retry until 19:04:05.123 UTC (in 1 h); "
+            "it undoes SENDING first, and ends CANCELLED (requested); " + LEFT
         ),
     ),
     "a permit of a dependency": (

@@ -84,6 +84,7 @@ class Meter:
         self.each(names, self._retire)
         self._target(names)
         self._permits(names)
+        self._operators(names)
         self._cancel(names)
 
     def _due(self, part: list[str]) -> None:
@@ -126,6 +127,31 @@ class Meter:
             items = {name: (verb, "bank", f"{name}:1", 60_000, "", word, 0, policy) for name in names}
             with self.measure(f"breaker, {verb}"):
                 self.each(names, lambda part, of=items: verbs.run("breaker", *(arg for n in part for arg in of[n])))  # type: ignore[misc]  # bound in the loop
+        verbs.redis.flushall()
+
+    def _operators(self, names: list[str]) -> None:
+        """On targets that ten missions want each: who waits is ranked, who holds inherits."""
+        verbs = self.verbs
+        verbs._registered.clear()
+        for start in range(0, len(names), 50):
+            part = names[start : start + 50]
+            verbs.accept(*(New(one, envelope=ENVELOPE, target=f"a:{one[:-1]}", latest=f"a:{one}:x") for one in part))
+        for priority in ("bulk", "urgent"):
+            with self.measure(f"prioritize, {priority}"):
+                for name in names:
+                    verbs.prioritize(name, priority)
+        for verb, act in (("pause", verbs.pause), ("resume", verbs.resume)):
+            with self.measure(f"control, {verb}"):
+                for name in names:
+                    act(name)
+        taken = self.claimed()
+        buried = list(taken)
+        with self.measure("commit, bury, target", items=len(buried)):
+            bury = {name: taken[name].write("bury", waiting_for="START") for name in buried}
+            self.each(buried, lambda part: verbs.commit("w1", *(bury[name] for name in part)))
+        with self.measure("replay", items=len(buried)):
+            for name in buried:
+                verbs.replay(name)
         verbs.redis.flushall()
 
     def _cancel(self, names: list[str]) -> None:

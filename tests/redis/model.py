@@ -40,7 +40,7 @@ class Model(Places):
         if m.place == "ended" or (run is not None and run != m.run):
             return Said("ENDED", m.status, m.place)
         word = "OK"
-        if verb == "cancel" and m.place != "leased" and m.rev == 0:
+        if verb == "cancel" and not m.started:
             self._cancel(m)
         elif verb == "pause" and (m.place == "paused" or not (m.unread or m.place == "leased")):
             self._pause(m)
@@ -279,9 +279,9 @@ class Model(Places):
                 lease.look = (lease.ended, False)
             elif lease.look[1]:
                 del self.owners[owner]
-                for m in self.missions.values():
-                    if m.place == "leased" and m.owner == owner:
-                        self._reclaim(m)
+                held = [m for m in self.missions.values() if m.place == "leased" and m.owner == owner]
+                for m in sorted(held, key=lambda m: m.task_id):
+                    self._reclaim(m)
 
     def _reclaim(self, m: Mission) -> None:
         m.seq += 1
@@ -305,7 +305,7 @@ class Model(Places):
         due = [m for m in self.missions.values() if m.armed and m.due and (m.place != "paused" or m.long_paused)]
         for m in sorted(due, key=lambda m: m.task_id):
             m.armed = False
-            if m.place != "leased" and m.rev == 0:
+            if not m.started:
                 self._cancel(m)
             else:
                 self.post(m, f"deadline:{m.run}", DEADLINE, rouses=True)
@@ -335,7 +335,7 @@ class Model(Places):
             if m is None or m.place == "ended":
                 continue
             handled += 1
-            if m.place != "leased" and m.rev == 0:
+            if not m.started:
                 self._cancel(m)
             else:
                 self.post(m, "cancel", CANCEL, rouses=True)

@@ -113,6 +113,15 @@ def test_a_leased_mission_is_told_not_ended(verbs: Verbs) -> None:
     assert faults(read(verbs.redis)) == []
 
 
+def test_what_a_worker_had_is_told_and_not_ended_though_nothing_was_committed(verbs: Verbs) -> None:
+    attended(verbs)
+    verbs.release("w1", ("m", verbs.take("w1")["m"].fence))
+    lapse(verbs)
+
+    assert verbs.abandon() == (1, -1)
+    assert (verbs.place("m"), len(verbs.unread("m"))) == ("lane", 1)
+
+
 def test_a_mission_that_committed_is_told_not_ended(verbs: Verbs) -> None:
     attended(verbs)
     m = verbs.take("w1")["m"]

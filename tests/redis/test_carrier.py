@@ -101,9 +101,7 @@ class Town:
         home.commit("w1", home.take("w1")[self.parent].write("leave", waiting_for="children", rows=rows))
         await carry()
         for kid, verbs in ((self.kids[0], home), (self.kids[1], self.shards[1])):
-            taken = verbs.take("w2")
-            verbs.release("w2", *((other, one.fence) for other, one in taken.items() if other != kid))
-            verbs.commit("w2", taken[kid].write("end", middle=ENDED, **LAST))
+            verbs.commit("w2", verbs.take("w2", 1)[kid].write("end", middle=ENDED, **LAST))
         await carry()
         mine = home.take("w1")[self.parent]
         told = [json.loads(one) for one in mine.unread]

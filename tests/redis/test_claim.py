@@ -77,6 +77,19 @@ def test_the_first_claim_ever_writes_the_event_and_the_start(verbs: Verbs) -> No
     assert event == {"seq": 1, "at": event["at"], "status": "RUNNING", "state": "START", "data": None}
 
 
+def test_it_says_whether_a_worker_had_it_since_the_last_commit(verbs: Verbs) -> None:
+    verbs.accept(New("m"))
+    first = verbs.take("w1")["m"]
+    verbs.release("w1", ("m", first.fence))
+    second = verbs.take("w1")["m"]
+    assert (first.again, second.again) == (False, True)
+
+    verbs.commit("w1", second.write("yield"))
+    third = verbs.take("w1")["m"]
+    verbs.release("w1", ("m", third.fence))
+    assert (third.again, verbs.take("w1")["m"].again) == (False, True)
+
+
 def test_a_claim_hands_over_the_unread_entries_and_names_them_in_renewals(verbs: Verbs) -> None:
     verbs.accept(New("m"), New("quiet"))
     verbs.event("m", "e1")

@@ -51,20 +51,6 @@ def test_a_root_is_its_own_correlation(verbs: Verbs) -> None:
     assert (verbs.result("m") or {})["correlation_id"] == "m"
 
 
-def test_the_result_says_when_a_released_mission_was_started(verbs: Verbs) -> None:
-    verbs.accept(New("m"))
-    m = verbs.take("w1")["m"]
-    verbs.event("m", "e1")
-    verbs.release("w1", ("m", m.fence))
-
-    assert verbs.cancel("m") == ("OK", "CANCELLED")
-    result = verbs.result("m")
-    assert result is not None
-    assert result["started_at"] is not None
-    assert result["seq"] == 2
-    assert faults(read(verbs.redis)) == []
-
-
 def test_a_leased_mission_is_never_ended_here(verbs: Verbs) -> None:
     verbs.accept(New("m"))
     verbs.take("w1")
@@ -143,6 +129,15 @@ def test_at_most_sixty_four_events_are_unread(verbs: Verbs) -> None:
     assert len(verbs.unread("m")) == 64
     verbs.commit("w1", m.write(consumed=64))
     assert verbs.event("m", "one more")[0] == "OK", "what was refused is not a double"
+
+
+def test_what_a_worker_had_is_told_and_not_ended_though_nothing_was_committed(verbs: Verbs) -> None:
+    verbs.accept(New("m"))
+    verbs.release("w1", ("m", verbs.take("w1")["m"].fence))
+
+    assert verbs.cancel("m") == ("OK", "PENDING")
+    assert (verbs.place("m"), verbs.unread("m")) == ("lane", ['{"entry":"cancel","id":"cancel"}'])
+    assert faults(read(verbs.redis)) == []
 
 
 def test_cancel_and_deadline_have_room_in_a_full_inbox(verbs: Verbs) -> None:

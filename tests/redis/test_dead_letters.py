@@ -130,6 +130,18 @@ def test_what_nobody_knows_ends_at_the_limit_of_parking(verbs: Verbs) -> None:
     assert not verbs.redis.exists(verbs.key("parked_types"), verbs.key("parked:new@2"))
 
 
+def test_the_result_says_when_it_was_started_by_a_worker_that_knew_it(verbs: Verbs) -> None:
+    verbs.accept(New("m", type="new", version=2))
+    m = verbs.take("w1", knows=("new@2",))["m"]
+    verbs.event("m", "e1")
+    verbs.release("w1", ("m", m.fence))
+    park(verbs, "m")
+    limit(verbs, "t@1")
+
+    assert (verbs.result("m") or {})["started_at"] is not None
+    assert faults(read(verbs.redis)) == []
+
+
 def test_a_version_that_is_not_known_yet_is_one_of_the_future(verbs: Verbs) -> None:
     park(verbs, "m")
     limit(verbs, "t@1", "new@1")

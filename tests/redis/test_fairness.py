@@ -84,7 +84,7 @@ def test_tenants_take_turns_whatever_they_have(verbs: Verbs) -> None:
     for _ in range(10):
         verbs.take("w1", 1)
     fill(verbs, "normal:default:late", 1)
-    names = []
+    names: list[str] = []
     while "normal-default-late-000" not in names:
         names += verbs.take("w1", 1)
 

@@ -9,9 +9,8 @@ AGED_MS = 30_000
 
 
 def on_lamp(verbs: Verbs, *names: str) -> None:
-    """Missions on one target; each is named by its priority."""
-    for name in names:
-        verbs.accept(New(name, lane=f"{name.split()[0]}:default:a", target="a:lamp"))
+    """Missions on one target, in one script; each is named by its priority."""
+    verbs.accept(*(New(name, lane=f"{name.split()[0]}:default:a", target="a:lamp") for name in names))
 
 
 def came_earlier(verbs: Verbs, name: str, ms: int) -> None:

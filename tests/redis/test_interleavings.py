@@ -3,6 +3,11 @@
 After every step three things are held against each other: what the scripts answered and what the model (`model.py`)
 says, the records and the model, and the shard with itself (`audit.py`). At the end of each example everything is
 driven fairly, and every mission must end and leave nothing behind. `stage.py` makes each move on both.
+
+The bound of the search: three workers (one knows both types, two know one each) and two owners that run one mission
+alone, up to seven missions of three priorities on no target or one of two, with an aspect or without; commits lost,
+doubled and late, leases lost, every verb in every place. `make test` draws 200 examples of 50 steps, `make chaos` 1,500
+of 80. Not in it: more than one tenant or pool, a full inbox, broken keys (they have tests of their own).
 """
 
 import os
@@ -11,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pytest
-import redis
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -25,7 +29,6 @@ from hypothesis.stateful import (
 
 from shared.scripts import SCRIPTS, Script
 from tests.redis.auditing import undisturbed
-from tests.redis.mutants import MUTANTS, Mutant
 from tests.redis.scripts_client import FAR, Move, New
 from tests.redis.stage import Outcome, Stage
 from tests.redis.stage_base import MOST
@@ -89,6 +92,13 @@ class Interleavings(Stage, RuleBasedStateMachine):
                 run = 1 + number % 2 if what == "child" else None
                 self._control(task_id, what, f"{what} {number % 2 + copy}", run)
 
+    @rule(number=PICK, copy=st.integers(0, 1), what=st.sampled_from(["pause", "resume", "resume"]))
+    def pausing(self, number: int, copy: int, what: str) -> None:
+        """Pauses of what waits or is at work, and resumes of what is paused."""
+        places = ("waiting", "leased", "waiters") if what == "pause" else ("paused", "leased")
+        if m := self.pick(number, *places):
+            self._control(m.task_id, what, f"{what} {copy}")
+
     def _aimed(self, number: int, *places: str) -> str:
         aimed = self.pick(number, *places) if any(places) else None
         return aimed.task_id if aimed else f"m{number % (self.accepted + 1)}"
@@ -137,6 +147,13 @@ class Interleavings(Stage, RuleBasedStateMachine):
     @rule(number=PICK, moves=MOVES, outcome=OUTCOME, fate=FATE)
     def commit(self, number: int, moves: list[Move], outcome: Outcome, fate: str) -> None:
         self.flush(self.busy(number), moves, outcome, fate)
+
+    @rule(number=PICK, fate=FATE)
+    def offer(self, number: int, fate: str) -> None:
+        """A mission gives its slot back, if somebody has waited for too long."""
+        if number % 2:
+            self._waits_long_in_its_lane(self.pick(number, "lane"))
+        self.flush(self.busy(number), ["offer", "stay"], ("A", False, None, ""), fate)
 
     @precondition(lambda self: self.sent)
     @rule(number=st.integers(0, 63), aim=st.booleans())
@@ -191,6 +208,8 @@ class Interleavings(Stage, RuleBasedStateMachine):
             if fate == "frozen":
                 self._freeze()
             self._claim(self.workers[other % 3], 1, 1)
+            if fate == "asleep" and number % 2:
+                self._renew(worker)
 
     @rule(
         number=PICK,
@@ -276,27 +295,20 @@ class Interleavings(Stage, RuleBasedStateMachine):
 
 
 WORDS: Final = (
-    "claimed",
-    "parked",
-    "claim LOST",
-    *(f"commit {word}" for word in ("OK", "DUPLICATE", "FENCED", "SIGNALLED")),
-    "commit SUPERSEDED",
-    "commit YIELDED",
+    *("claimed", "parked", "adopt OK", "permit OK", "replay RUNNING", "release OK"),
+    *(f"commit {word}" for word in ("OK", "DUPLICATE", "FENCED", "SIGNALLED", "YIELDED")),
     *(f"control {word}" for word in ("OK", "DUPLICATE", "ENDED", "GONE")),
     *(f"pause, then {place}" for place in ("leased", "paused")),
-    *(f"child, then {place}" for place in ("leased", "lane")),
-    *(f"resume, then {place}" for place in ("lane", "waiters", "waiting")),
-    *(f"priority in {place}" for place in ("lane", "leased", "waiters", "waiting", "paused")),
-    *(f"permit {word}" for word in ("OK", "BUSY")),
-    *(f"replay {word}" for word in ("OK", "RUNNING", "ENDED")),
-    "adopt OK",
-    "release OK",
-    "release FENCED",
+    *(f"resume, then {place}" for place in ("lane", "waiters")),
+    *(f"priority in {place}" for place in ("lane", "waiters")),
 )
 """What a run that is worth anything has met."""
 RARE: Final = (
-    *("renew LOST", "commit GONE", "abandoned in lane", "abandoned in leased", "deadline, then parked", "replay ROWS"),
-    *("swept from paused", "swept from parked", "convicted", "discard OK", "adopt FENCED", "permit FENCED"),
+    *("claim LOST", "renew LOST", "commit GONE", "commit SUPERSEDED", "release FENCED", "permit BUSY", "permit FENCED"),
+    *("abandoned in lane", "abandoned in leased", "deadline, then parked", "resume, then waiting"),
+    *(f"priority in {place}" for place in ("leased", "waiting", "paused")),
+    *("replay OK", "replay ROWS", "replay ENDED", "discard OK", "adopt FENCED"),
+    *("swept from paused", "swept from parked", "convicted"),
 )
 
 
@@ -322,6 +334,7 @@ def explore(
     return Machine.said
 
 
+@pytest.mark.timeout(600)
 def test_random_interleavings_keep_every_promise(redis_url: str) -> None:
     said = explore(redis_url, 200, 50)
     assert [word for word in WORDS if not said[word]] == []
@@ -330,45 +343,6 @@ def test_random_interleavings_keep_every_promise(redis_url: str) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_many_random_interleavings_keep_every_promise(redis_url: str) -> None:
-    examples = int(os.environ.get("DUALLOOP_TEST_EXAMPLES", "3000"))
+    examples = int(os.environ.get("DUALLOOP_TEST_EXAMPLES", "1500"))
     said = explore(redis_url, examples, 80)
     assert [word for word in (*WORDS, *RARE) if not said[word]] == []
-
-
-CORE: Final = frozenset(
-    {
-        "a_held_target_is_waited_for_out_of_the_lane",
-        "a_hold_given_up_goes_to_the_best_waiter",
-        "a_kept_hold_stays_through_the_wait",
-        "a_late_copy_is_fenced_once_somebody_has_claimed",
-        "a_lease_that_was_renewed_between_the_looks_begins_anew",
-        "a_leased_mission_is_never_ended_here",
-        "a_leased_mission_is_told_not_ended",
-        "a_mission_that_committed_is_never_ended_here",
-        "a_stale_fence_is_fenced",
-        "a_stale_rev_is_fenced",
-        "an_entry_id_is_taken_once_a_run",
-        "an_entry_that_came_after_the_read_is_signalled",
-        "an_unparked_mission_whose_target_is_held_waits_for_it",
-        "an_unread_entry_is_signalled_to_every_commit",
-        "no_mission_goes_before_its_rows_are_carried_out",
-        "one_look_is_not_enough",
-        "parking_passes_the_hold_on",
-        "the_fence_is_drawn_once_a_script_and_only_rises",
-        "the_same_commit_again_is_a_duplicate",
-        "what_waits_is_moved_towards_its_lane_in_the_same_step",
-        "what_was_released_is_fenced",
-    }
-)
-"""Guards that a random search has to miss too: if it does not, it searches in the wrong places."""
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "mutant", [pytest.param(one, id=f"{one.test} {n}") for n, one in enumerate(MUTANTS) if one.test in CORE]
-)
-def test_a_guard_that_is_taken_out_is_found_by_chance(redis_url: str, mutant: Mutant) -> None:
-    scripts = mutant.scripts()
-    with pytest.raises((AssertionError, redis.ResponseError, KeyError)):
-        explore(redis_url, 2000, 50, scripts, (Phase.generate,))

@@ -4,7 +4,7 @@ import pytest
 
 from tests.redis.audit import faults, read
 from tests.redis.items import entry
-from tests.redis.scripts_client import FAR, New, Taken, Verbs
+from tests.redis.scripts_client import FAR, Move, New, Taken, Verbs
 
 DEADLINE = '{"entry":"deadline"}'
 
@@ -208,8 +208,8 @@ def test_what_was_told_of_its_deadline_before_comes_back_at_the_limit(verbs: Ver
     m = begun(verbs)
     verbs.set_score("deadlines", "m", 1)
     verbs.sweep()
-    move, told = ("pause", 1) if by == "commit" else ("leave", 1)
-    verbs.commit("w1", m.write(move, consumed=told, status="COMPENSATING", wake_at=FAR, waiting_for="retry"))
+    move: Move = "pause" if by == "commit" else "leave"
+    verbs.commit("w1", m.write(move, consumed=1, status="COMPENSATING", wake_at=FAR, waiting_for="retry"))
     verbs.pause("m")
     assert verbs.place("m") == "paused"
     the_limit_comes(verbs)

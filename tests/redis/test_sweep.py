@@ -38,6 +38,15 @@ def test_a_leased_mission_is_told_not_ended(verbs: Verbs) -> None:
     assert faults(read(verbs.redis)) == []
 
 
+def test_what_a_worker_had_is_told_and_not_ended_though_nothing_was_committed(verbs: Verbs) -> None:
+    verbs.accept(New("m"))
+    verbs.release("w1", ("m", verbs.take("w1")["m"].fence))
+    expire(verbs, "m")
+    verbs.sweep()
+
+    assert (verbs.place("m"), verbs.unread("m")) == ("lane", [ENTRY])
+
+
 def test_a_mission_that_committed_is_told_not_ended(verbs: Verbs) -> None:
     verbs.accept(New("m"))
     m = verbs.take("w1")["m"]

@@ -73,12 +73,19 @@ async def test_what_is_wrong_is_one_sentence(terminal: Terminal) -> None:
         ("why x", "This is no correlation_id of this system"),
         ("watch x", "This is no correlation_id of this system"),
         ("missions show " + "0" * 40, "This is no correlation_id of this system"),
-        ("types show no.such", "No live worker knows no.such"),
+        ("types show no.such", "No live worker knows no.such; known: "),
+        ("types show test.noop --version 7", "No live worker knows test.noop in version 7; known: 1."),
     ):
         said = await terminal.run(*args.split())
         assert (said.code, said.out) == (1, ""), args
         assert said.err.startswith(sentence), args
         assert said.err.count("\n") == 1, args
+
+
+async def test_each_fault_of_a_payload_has_its_line(terminal: Terminal) -> None:
+    said = await terminal.run("send", "--type", "test.slow", "--payload", '{"seconds": -1, "entity": 3}')
+    assert (said.code, said.out) == (1, "")
+    assert sorted(line.partition(":")[0] for line in said.err.splitlines()) == ["/payload/entity", "/payload/seconds"]
 
 
 async def test_missions_are_listed_shown_cancelled_and_explained(stack: Stack, terminal: Terminal) -> None:
@@ -104,6 +111,10 @@ async def test_missions_are_listed_shown_cancelled_and_explained(stack: Stack, t
         assert shown.startswith("RUNNING in ACTING on worker ")
         for told in (slow, "light.kitchen, held by this mission, 1 waiting", '"seconds": 600', "SEQ", "Lease"):
             assert told in shown
+        worker = shown.removeprefix("RUNNING in ACTING on worker ").split()[0]
+        log = stack.workers[0].tail(10**6).splitlines()
+        (held,) = (from_json(line) for line in log if f'"owner":"{worker}' in line.replace(" ", ""))
+        assert (held["event"], held["pid"]) == ("lease held", stack.workers[0].running.pid)
         why = await terminal.run("why", waiter)
         assert why.out.startswith(f"PENDING: waits for the target light.kitchen, held by {slow}; next in line; ")
         assert (await terminal.run("why", waiter, "--json")).json["task_id"] == waiter

@@ -45,7 +45,7 @@ async def test_a_mission_is_paused_told_and_let_go_on(hand: Hand, terminal: Term
     assert (
         f": anna said pause; let it go on with: dualloop missions resume {parcel}; it goes on waiting for the " in why
     )
-    assert "which a pause outlasts until" in why
+    assert "; while it is paused it ends no earlier than " in why
     said = await terminal.run("missions", "priority", parcel, "bulk")
     assert said.out == f"{parcel}  has priority bulk from now on (PAUSED)\n"
     said = await terminal.run("missions", "resume", parcel)

@@ -203,3 +203,8 @@ async def test_a_socket_that_repeats_what_is_no_longer_kept_is_told_so(
     async with talking(stack.ws) as talk:
         assert await talk.submit(NOOP["type"], NOOP["payload"], idempotency_key=key) == first.json()["task_id"]
         assert (await talk.next())["problem"]["code"] == "expired"
+
+
+async def test_the_header_is_documented(client: httpx.AsyncClient) -> None:
+    described = (await client.get("/openapi.json")).json()["paths"]["/v1/commands"]["post"]
+    assert [one["name"] for one in described["parameters"]] == ["Idempotency-Key"]

@@ -10,11 +10,13 @@ from backend_loop import registry
 from backend_loop.admission import Admission
 from backend_loop.blocking import BlockWatch
 from backend_loop.breakers import Breakers
+from backend_loop.carrier import Carrier
 from backend_loop.executors import Executors
 from backend_loop.lease import Lease
 from backend_loop.redis_clock import RedisClock
 from backend_loop.shard_loop import ShardLoop
 from backend_loop.slots import Slots
+from backend_loop.spawning import Spawning
 from backend_loop.store import Store
 from backend_loop.suspects import Suspects
 from frontend_loop.door import Door
@@ -64,7 +66,9 @@ async def bench(redis_url: str) -> AsyncIterator[Bench]:
             admission=Admission(spoiled, 0, SETTINGS, clock, Breakers(spoiled, 1)),
             executors=Executors(SETTINGS),
             device=None,
-            suspects=Suspects(SETTINGS, redis_url),
+            spawning=Spawning(fleet, TYPES.values(), catalogue, SETTINGS.deadline_s),
+            carrier=Carrier(spoiled, 0, fleet, SETTINGS),
+            suspects=Suspects(SETTINGS, redis_url, spoiled),
             watch=BlockWatch(TYPES.values(), SETTINGS.lease_s),
             settings=SETTINGS,
             freed=lambda: None,
