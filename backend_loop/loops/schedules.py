@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from backend_loop.loops.misfires import turn
 from shared import keys
 from shared.catalogue import Catalogue, Entry
-from shared.clock import rfc3339
+from shared.clock import boottime, rfc3339
 from shared.envelope import TENANT, VERSION, Command, Envelope
 from shared.errors import RedisAwayError
 from shared.fleet import Fleet
@@ -33,6 +33,8 @@ log = get(__name__)
 AT_A_TIME: Final = 50
 AGAIN_MS: Final = 15_000
 """When what could not be fired is looked at again."""
+MEND_S: Final = 600.0
+"""How often it is looked whether one has fallen out of the dues, besides at the beginning of a term."""
 USED_MS: Final = 7 * 86_400_000
 """How long an id is known after its run, at least: so late an old leader may come with it (B37)."""
 
@@ -77,6 +79,7 @@ class Schedules:
         """Nothing runs yet: start its `loop`."""
         self._link, self._fleet, self._leader, self._settings = link, fleet, leader, settings
         self._catalogue = Catalogue()
+        self._mended: tuple[int, float] = (0, 0.0)  # under which term, and when
         self.loop = Loop(
             "schedules",
             Led(leader, self._step),
@@ -91,6 +94,8 @@ class Schedules:
 
     async def _step(self, term: int) -> Answer:
         try:
+            if self._mended[0] != term or boottime() - self._mended[1] >= MEND_S:
+                await self._mend(term)
             _, now, left_ms, *found = await self._run(term, "due", AT_A_TIME)
             if found:
                 await self._fleet.join(self._link)  # again: Redis may have lost its data, and the key of ids with it
@@ -107,6 +112,17 @@ class Schedules:
         if any(told):  # what got on may be due again: one that is made up for, or one beyond this batch
             return After(0)
         return After(left_ms / 1000 if left_ms >= 0 and not found else self._settings.poll_s)
+
+    async def _mend(self, term: int) -> None:
+        """Put back among the dues what is missing there: it would never be fired, and nobody would know."""
+        after, going = "", True
+        while going:
+            _, name, *missing = await self._run(term, "mend", after, AT_A_TIME)
+            after = _text(name)
+            going = bool(after)
+            for one in missing:
+                log.warning("repair", index="schedule_dues", schedule=_text(one), done="put back")
+        self._mended = (term, boottime())
 
     async def _look(self, term: int, due: Due) -> bool:
         """Fire one, and say whether it got on; what is wrong with it is its own affair."""

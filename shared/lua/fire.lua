@@ -6,8 +6,10 @@
 --           instant after this run ('': none), when that is due (likewise): ids '' and rows '' run nothing, and go on
 --           done, name, task id, instant (epoch ms) that was run
 --           trouble, name, sentence, ms until it is looked at again
+--           mend, name after which to go on ('' from the first one), how many at most
 -- Answers   {FENCED, term} where a later leader has been here; due: {OK, now, ms until the next one or -1, record*}, a record
---           being {name, {field value*}} or {name, why it cannot be read}; else OK · CHANGED (not as read, or a run is
+--           being {name, {field value*}} or {name, why it cannot be read}; mend: {OK, name to go on after or '', those that
+--           were missing among the dues*}; else OK · CHANGED (not as read, or a run is
 --           under way) · GONE
 -- Invariant a run begins once for an instant, under one id, and is under way until it is done, whoever leads. With its
 --           beginning the next instant is stored, so nothing is run a second time.
@@ -34,6 +36,20 @@ if what == 'due' then
   end
   local following = call('ZRANGE', dues, '(' .. now, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
   if following then answer[3] = math.ceil(following - now) end
+  return answer
+end
+
+if what == 'mend' then
+  local start = name == '' and '-' or '(' .. name
+  local names = call('ZRANGE', P .. 'schedules', start, '+', 'BYLEX', 'LIMIT', 0, ARGV[4])
+  local answer = {'OK', #names == tonumber(ARGV[4]) and names[#names] or ''}
+  for _, one in ipairs(names) do
+    attempt(function()
+      local s = call('HMGET', P .. 'schedule:' .. one, 'due', 'paused', 'firing')
+      local due = s[3] and now or not s[2] and s[1]
+      if due and due ~= '' and call('ZADD', dues, 'NX', due, one) == 1 then answer[#answer + 1] = one end
+    end)
+  end
   return answer
 end
 

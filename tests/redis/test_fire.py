@@ -196,3 +196,39 @@ def test_a_full_redis_lets_runs_end(verbs: Verbs) -> None:
         assert fire(verbs, "done", "s", "t", 5) == "OK"
     finally:
         verbs.redis.config_set("maxmemory", 0)
+
+
+def mend(verbs: Verbs, after: str = "", most: int = 50) -> tuple[str, list[str]]:
+    word, name, *missing = fire(verbs, "mend", after, most)
+    assert word == b"OK"
+    return name.decode(), [one.decode() for one in missing]
+
+
+def test_what_fell_out_of_the_dues_is_put_back(verbs: Verbs) -> None:
+    for name in ("a", "b", "c", "d", "e"):
+        add(verbs, name, due=7, paused=name == "c")
+    verbs.redis.hset(verbs.key("schedule:d"), mapping={"firing": "{}", "paused": "1"})
+    verbs.redis.hset(verbs.key("schedule:e"), "due", "")
+    verbs.redis.delete(verbs.key("schedule_dues"))
+    assert mend(verbs) == ("", ["a", "b", "d"])
+    found = dues(verbs)
+    assert (found.pop("a"), found.pop("b")) == (7, 7)
+    assert abs(found.pop("d") - verbs.now()) < 60_000
+    assert found == {}
+    assert mend(verbs) == ("", [])
+
+
+def test_what_stands_among_the_dues_is_left_as_it_is(verbs: Verbs) -> None:
+    add(verbs, due=5)
+    verbs.redis.zadd(verbs.key("schedule_dues"), {"s": FAR})
+    assert mend(verbs) == ("", [])
+    assert dues(verbs) == {"s": FAR}, "trouble has put it off"
+
+
+def test_they_are_mended_a_few_at_a_time_and_a_damaged_one_is_passed_over(verbs: Verbs) -> None:
+    for name in ("a", "b", "c"):
+        add(verbs, name, due=7)
+    verbs.redis.delete(verbs.key("schedule_dues"), verbs.key("schedule:a"))
+    verbs.redis.set(verbs.key("schedule:a"), "no hash")
+    assert mend(verbs, most=2) == ("b", ["b"])
+    assert mend(verbs, "b", 2) == ("", ["c"])

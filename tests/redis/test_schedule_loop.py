@@ -122,6 +122,16 @@ async def test_the_shard_follows_from_the_target(shard: Verbs, redis_url: str) -
     assert len({key[:8] for key in shard.redis.keys("*mission:*")}) > 1
 
 
+async def test_what_fell_out_of_the_dues_is_fired_nevertheless(shard: Verbs, redis_url: str) -> None:
+    names = [f"s{n}" for n in range(schedules.AT_A_TIME + 5)]
+    add(shard, *names)
+    shard.redis.delete(shard.key("schedule_dues"))
+    async with firing(redis_url) as loop:
+        await loop._step(TERM)
+        await loop._step(TERM)
+    assert {record(shard, name)["fired"] for name in names} == {"1"}
+
+
 async def test_b38_a_refused_term_is_given_back(shard: Verbs, redis_url: str) -> None:
     add(shard, "s")
     shard.run("fire", TERM + 1, "due", 1)
@@ -137,7 +147,7 @@ async def test_b38_nothing_is_sent_once_the_term_is_over(shard: Verbs, redis_url
     """A process that thaws is in the middle of a step, and asks before each call: due, begin, accept, done."""
     add(shard, "s")
     chair = Chair()
-    chair.until = asked
+    chair.until = 1 + asked  # after it has mended
     async with firing(redis_url, chair) as loop:
         with pytest.raises(NoTermError):
             await loop._step(TERM)
