@@ -27,13 +27,15 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OutsideService
         yield outside
 
 
-def tools(services: Services | None, *, left_s: float = 60, leased: bool = True, undoing: bool = False) -> Any:
+def tools(
+    services: Services | None, *, task: str = "m", left_s: float = 60, leased: bool = True, undoing: bool = False
+) -> Any:
     """Of one run of RESERVING, or of its undo."""
     lease, clock = Lease(0, 60.0, lambda _owner: None), RedisClock()
     if leased:
         lease.renewed(lease.owner, boottime())
     deadline = clock.now_ms() + round(left_s * 1000)
-    known = {"task_id": "m", "owner": lease.owner, "fence": 7, "deadline": deadline, "key_run": 2}
+    known = {"task_id": task, "owner": lease.owner, "fence": 7, "deadline": deadline, "key_run": 2}
     course = Course("RESERVING", Status.RUNNING)
     if undoing:
         course = Course("RESERVING", Status.COMPENSATING, done=(Done("RESERVING", 3),))
@@ -71,7 +73,7 @@ async def test_p6_p14_nothing_is_ordered_without_a_lease_or_past_the_deadline(ou
             await tools(services, left_s=-1).order("stock/reservations", body)
         with pytest.raises(ServiceUnavailable, match="no time is left"):
             await tools(services, left_s=-1).ask("stock/items/lamp")
-        past = tools(services, left_s=-1, undoing=True)
+        past = tools(services, task="late", left_s=-1, undoing=True)
         assert (await past.order("stock/reservations/x/release", {"order": "B"}))["state"] == "called_off"
     assert [line["verb"] for line in outside.page("B")["journal"]] == ["release"], "an undo has no deadline"
 
