@@ -118,7 +118,7 @@ class Carrier:
         except (ValueError, KeyError, TypeError) as error:
             return Verdict("dead", f"no row: {error!r}")
         if (carry := self._kinds.get(kind)) is None:
-            log.warning("outbox row of a kind that is not known here", task_id=task_id, row=kind)
+            log.often("outbox row of a kind that is not known here", task_id=task_id, row=kind)
             return LATER
         try:
             return await carry(task_id, origin, row)
@@ -126,7 +126,7 @@ class Carrier:
             if not self._link.connected:
                 raise
             # Redis is full, or a key is damaged: nothing that the row is to blame for
-            log.warning("outbox row put off", task_id=task_id, row=kind, error=str(error))
+            log.often("outbox row put off", task_id=task_id, row=kind, error=str(error))
             return LATER
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             return Verdict("dead", f"no {kind} row: {error!r}")
@@ -157,8 +157,8 @@ class Carrier:
     async def _end(self, task_id: str, _origin: str, row: dict[str, Any]) -> Verdict:
         told = row["document"]
         entry = {"task_id": task_id, **{name: told[name] for name in ("type", "status", "error", "reason")}}
-        if len(to_json(told["result"])) <= LARGE:
-            entry["result"] = told["result"]
+        if (size := len(to_json(told["result"]))) <= LARGE:
+            entry |= {"result": told["result"], "size": size}
         return await self._tell(row["parent"], row["run"], f"child:{task_id}:{row['child_run']}", entry)
 
     async def _tell(self, parent: str, run: int, entry_id: str, entry: Mapping[str, Any]) -> Verdict:

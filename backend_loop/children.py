@@ -13,6 +13,9 @@ from shared.status import Status
 MOST: Final = 2_000
 """Children of one mission: all of them stand in its document. Who wants more spawns missions that spawn."""
 
+ROOM: Final = 512 * 1024
+"""Bytes of results that a parent keeps of all its children; what comes later is read where any result is."""
+
 WANTED, TOLD = 1, 2
 
 
@@ -27,6 +30,7 @@ class Child(NamedTuple):
         taken: a wait that is over covered it.
         cancel: 0; 1: its parent wants its end; 2: that was written.
         old: of a run before this one: not to be seen, but met again by who spawns the same once more.
+        size: bytes of its result, if that is kept.
     """
 
     task_id: str
@@ -44,6 +48,7 @@ class Child(NamedTuple):
     taken: bool = False
     cancel: int = 0
     old: bool = False
+    size: int = 0
 
     @property
     def live(self) -> bool:
@@ -85,7 +90,9 @@ def ended(known: Children, end: Child) -> tuple[Children, Child] | None:
         if one.task_id == end.task_id:
             if not one.live or one.run != end.run:
                 return None
-            noted = one._replace(status=end.status, result=end.result, error=end.error, reason=end.reason)
+            noted = one._replace(status=end.status, error=end.error, reason=end.reason)
+            if sum(other.size for other in known) + end.size <= ROOM:
+                noted = noted._replace(result=end.result, size=end.size)
             return (*known[:place], noted, *known[place + 1 :]), noted
     return None
 

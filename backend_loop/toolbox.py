@@ -69,7 +69,8 @@ class Outside:
 class ChildMission:
     """A mission that this one has spawned; `status`, `result`, `error` and `reason` are those of its end.
 
-    A `result` of more than 16 KiB is not here, but where any result is: under the child's `task_id`.
+    A `result` of more than 16 KiB, or past 512 KiB of all together, is not here, but where any result is: under the
+    child's `task_id`.
     """
 
     task_id: str

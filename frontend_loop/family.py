@@ -5,7 +5,7 @@ from typing import Any, Final
 
 FIELDS: Final = (
     *("task_id", "type", "name", "state", "visit", "n", "run", "spec"),
-    *("status", "result", "error", "reason", "taken", "cancel", "old"),
+    *("status", "result", "error", "reason", "taken", "cancel", "old", "size"),
 )
 """What a document says of a child, in this order."""
 

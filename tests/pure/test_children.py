@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from backend_loop import document
-from backend_loop.children import Child
+from backend_loop.children import ROOM, Child
 from backend_loop.course import Course, Plan, Reaction, StatePlan
 from backend_loop.machine import fold, replayed
 from backend_loop.mission import DefinitionError, Mission, state
@@ -176,6 +176,15 @@ def test_with_nobody_to_wait_for_the_event_is_taken_and_without_one_it_is_a_mist
     assert after(RUNNING, WaitForChildren()).course.status is Status.FAILED
     over = after(fan(1).course, end(1)).course
     assert after(over, WaitForChildren()).course.status is Status.FAILED, "its end was taken by the wait before"
+
+
+def test_results_are_kept_as_long_as_there_is_room() -> None:
+    course = fan(3).course
+    for n in (1, 2, 3):
+        big = end(n).end._replace(size=ROOM // 2)
+        course = after(course, ChildEnded(big)).course
+    assert [kid.result for kid in course.children] == [1, 2, None]
+    assert all(kid.succeeded for kid in course.children)
 
 
 def test_one_by_one_any_meets_the_next_end() -> None:
