@@ -185,7 +185,7 @@ local function look(id, index, kind, name)
   local values, m = call('HMGET', record(id), unpack(FIELDS)), {}
   for i, field in ipairs(FIELDS) do m[field] = values[i] end
   if AGREES[kind](m, name, id) then return end
-  call(DROP[kind] or 'ZREM', P .. index, id)
+  if call(DROP[kind] or 'ZREM', P .. index, id) == 0 then return end -- it went by itself since it was seen
   did(index, id, 'dropped')
   if kind == 'permits' then drop_permits('-', name) end -- that it is free is news for whoever waits
 end

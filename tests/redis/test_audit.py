@@ -38,6 +38,15 @@ def test_what_an_index_should_not_have_is_dropped(verbs: Verbs, what: str) -> No
     undisturbed(verbs)
 
 
+@pytest.mark.parametrize("index", ["timers", "held:w1", "permits:type:t"])
+def test_what_has_left_an_index_since_it_was_seen_there_is_no_repair(verbs: Verbs, index: str) -> None:
+    """An index is read in one call and looked at in the next; what moves in between does so rightly."""
+    town(verbs)
+    verbs.accept(New("moved", target="a:moved"))
+    assert call(verbs, "index", index, "moved").repairs == []
+    undisturbed(verbs)
+
+
 def test_what_is_left_of_a_mission_that_is_gone_is_for_retire(verbs: Verbs) -> None:
     """Which removes its log and its result too; the row alone says that there may be some."""
     town(verbs)
