@@ -104,7 +104,9 @@ class Handling:
         except (LostError, asyncio.CancelledError):
             raise
         except BaseException as error:
-            log.warning("handler failed", attempt=tools.attempt, exc_info=not isinstance(error, TimeoutError))
+            foreseen: tuple[type[BaseException], ...] = (TimeoutError, *mission.permanent, *mission.retryable)
+            said = {"error": f"{type(error).__name__}: {error}"} if isinstance(error, foreseen) else {}
+            log.warning("handler failed", attempt=tools.attempt, **said, exc_info=not said)
             return outcome_of(error, self._definition)
         if isinstance(outcome, Outcome):
             return outcome

@@ -154,8 +154,9 @@ def set_level(level: str) -> None:
     if level.lower() not in known:
         raise ValueError(f"log level {level!r} is none of: {' '.join(known)}")
     logging.getLogger().setLevel(known[level.lower()])
-    # A line per request is our own ``accept``; uvicorn's second one is for whoever debugs.
-    logging.getLogger("uvicorn.access").setLevel(logging.INFO if level.lower() == "debug" else logging.WARNING)
+    # A line per request is our own ``accept``, or the state's that made it; a second one is for whoever debugs.
+    for name in ("uvicorn.access", "httpx"):
+        logging.getLogger(name).setLevel(logging.INFO if level.lower() == "debug" else logging.WARNING)
 
 
 def redact(text: str) -> str:

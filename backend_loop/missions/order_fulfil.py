@@ -26,7 +26,7 @@ from backend_loop.missions.shop import (
 )
 from backend_loop.outcomes import Go, Outcome
 from backend_loop.retry import Retry as Policy
-from backend_loop.services import ServiceRefused
+from backend_loop.services import ServiceRefused, ServiceUnavailable
 from backend_loop.toolbox import Toolbox
 
 
@@ -37,6 +37,7 @@ class OrderFulfil(Mission):
     target = "order"
     deadline_s = 3_600.0
     permanent = (ServiceRefused, NotAsPromisedError)
+    retryable = (ServiceUnavailable,)
     table: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "VALIDATING": {"valid": "RESERVING_STOCK"},
         "RESERVING_STOCK": {"reserved": "CREATING_SHIPMENT"},

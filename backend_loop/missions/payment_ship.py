@@ -23,7 +23,7 @@ from backend_loop.missions.shop import (
     total_cents,
 )
 from backend_loop.outcomes import Go, Outcome, WaitFor
-from backend_loop.services import ServiceRefused
+from backend_loop.services import ServiceRefused, ServiceUnavailable
 from backend_loop.toolbox import Toolbox
 
 DAY_S: Final = 86_400.0
@@ -36,6 +36,7 @@ class PaymentShip(Mission):
     target = "order"
     deadline_s = 3 * DAY_S
     permanent = (ServiceRefused, NotAsPromisedError)
+    retryable = (ServiceUnavailable,)
     table: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "INITIAL": {"valid": "PAYING"},
         "PAYING": {"PAYMENT_CONFIRMED": "PREPARING_SHIPMENT", "timed_out": "FAILED"},

@@ -21,7 +21,7 @@ class Faults(BaseModel):
     ``slow_s`` passes before anything happens. ``down`` answers 503 and does nothing; ``refuses`` says no, for good, to
     whatever is new, and still calls off what there is.
     ``garbage`` does what it is asked and answers with what is no JSON; ``lose_reply`` does it and cuts the connection.
-    ``flapping`` is the share of requests that meet one of down, garbage and lose_reply, by chance. ``idle``: the bank
+    ``flapping`` is the share of requests that meet 503, garbage or lose_reply, by chance. ``idle``: the bank
     takes no payment by itself, somebody has to pay. After ``times`` requests the service is well again; None: never.
     """
 
@@ -83,7 +83,7 @@ def _drawn(faults: Faults, *, new: bool) -> str | None:
         if getattr(faults, fault) and (new or fault != "refuses"):
             return fault
     if random.random() < faults.flapping:  # noqa: S311  chance, not a secret
-        return random.choice(("down", "garbage", "lose_reply"))  # noqa: S311  as above
+        return random.choice(("flaps", "garbage", "lose_reply"))  # noqa: S311  as above
     return None
 
 
@@ -92,11 +92,20 @@ def _down(service: str) -> Response:
     return JSONResponse(word, 503, {"retry-after": "1"})
 
 
+def _flaps(service: str) -> Response:
+    """When it will be well it does not know."""
+    return JSONResponse({"code": "unavailable", "detail": f"{service} flaps"}, 503)
+
+
 def _refuses(service: str) -> Response:
     return JSONResponse({"code": "refused", "detail": f"{service} says no"}, 403)
 
 
-_INSTEAD: Final[dict[str | None, Callable[[str], Response]]] = {"down": _down, "refuses": _refuses}
+_INSTEAD: Final[dict[str | None, Callable[[str], Response]]] = {
+    "down": _down,
+    "flaps": _flaps,
+    "refuses": _refuses,
+}
 
 
 async def _swallow(_message: Message) -> None:

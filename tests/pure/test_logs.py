@@ -13,14 +13,15 @@ import structlog
 from shared import logs
 from shared.settings import Settings
 
+REQUESTS = ("uvicorn.access", "httpx")
 Configure = Callable[..., Callable[[], list[Any]]]
 
 
 @pytest.fixture
 def configure(capsys: pytest.CaptureFixture[str]) -> Iterator[Configure]:
     """Configure, and read back what was written since: parsed JSON, or plain lines of a terminal."""
-    root, access = logging.getLogger(), logging.getLogger("uvicorn.access")
-    handlers, level, access_level = list(root.handlers), root.level, access.level
+    root, requests = logging.getLogger(), [logging.getLogger(name) for name in REQUESTS]
+    handlers, level, levels = list(root.handlers), root.level, [one.level for one in requests]
 
     def start(log_format: str = "json", log_level: str = "info") -> Callable[[], list[Any]]:
         logs.configure(Settings(log_format=log_format, log_level=log_level), "background")
@@ -34,7 +35,8 @@ def configure(capsys: pytest.CaptureFixture[str]) -> Iterator[Configure]:
     yield start
     root.handlers = handlers
     root.setLevel(level)
-    access.setLevel(access_level)
+    for one, before in zip(requests, levels, strict=True):
+        one.setLevel(before)
 
 
 def test_a_line_carries_the_ids_bound_around_it(configure: Configure) -> None:
@@ -102,12 +104,13 @@ def test_lines_of_libraries_leave_by_the_same_door(configure: Configure) -> None
     assert told == [("uvicorn.error", "Uvicorn running on http://127.0.0.1:8000", "c1"), ("arq.worker", "3 jobs", "c1")]
 
 
-def test_a_line_per_request_of_uvicorn_is_for_debugging_only(configure: Configure) -> None:
+@pytest.mark.parametrize("library", REQUESTS)
+def test_a_library_s_line_per_request_is_for_debugging_only(configure: Configure, library: str) -> None:
     written = configure()
-    logging.getLogger("uvicorn.access").info('"GET /livez" 200')
+    logging.getLogger(library).info('"GET /livez" 200')
     assert written() == []
     logs.set_level("debug")
-    logging.getLogger("uvicorn.access").info('"GET /livez" 200')
+    logging.getLogger(library).info('"GET /livez" 200')
     assert len(written()) == 1
 
 

@@ -154,6 +154,9 @@ async def test_without_services_it_says_what_to_do(redis_url: str, tmp_path: Pat
         await front.end(one)
         log = (await front.client.get(f"/v1/missions/{one}")).text
         assert "set DUALLOOP_OUTSIDE_URL" in log
+        said = stack.workers[0].log.read_text()
+        assert "ServiceUnavailable: no outside services" in said
+        assert "Traceback" not in said, "what a type foresees is a line, not a stack"
         await front.client.aclose()
 
 
