@@ -21,7 +21,7 @@ from tests.stories.stack import Stack, running
 
 SERVICES = ("stock", "payment", "shipping", "logistics", "notification")
 FLAPPING = 0.25
-AT_ONCE = 50
+AT_ONCE = 10
 LONG = (pytest.mark.long, pytest.mark.timeout(1800))
 
 
@@ -36,7 +36,7 @@ class Killer:
     async def run(self) -> None:
         while not self.stopping.is_set():
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.dice.uniform(0.5, 4.0)):
+                async with asyncio.timeout(self.dice.uniform(0, 1)):
                     await self.stopping.wait()
                     return
             if self.dice.random() < 0.3:

@@ -26,6 +26,7 @@ COMMAND = {
     "payload": {"entity": "climate.living_room", "action": "set_temperature", "value": 26},
 }
 START_S = 60.0
+PARTS = ("foreground", "background", "home", "outside")
 STOP_S = 30.0
 
 
@@ -177,7 +178,7 @@ def test_a_killed_supervisor_takes_its_parts_with_it(up: Up) -> None:
 
 def test_a_part_that_dies_is_started_again(up: Up) -> None:
     stack = up().ready()
-    marks = {part: f"dualloop {part}" for part in ("foreground", "background", "home")} | {"redis": "valkey-server"}
+    marks = {part: f"dualloop {part}" for part in PARTS} | {"redis": "valkey-server"}
     for part, mark in marks.items():
         os.kill(stack.pid(mark), signal.SIGKILL)
         until(lambda part=part: f"{part} is ready again" in stack.said, START_S)  # type: ignore[misc]  # bound now
