@@ -101,7 +101,9 @@ class Handling:
         except (LostError, asyncio.CancelledError):
             raise
         except BaseException as error:
-            log.warning("handler failed", attempt=tools.attempt, exc_info=not isinstance(error, TimeoutError))
+            # where it comes from is told once a visit: a retry has nothing new to say of it
+            told = tools.attempt > 1 or isinstance(error, TimeoutError)
+            log.warning("handler failed", attempt=tools.attempt, error=str(error), exc_info=not told)
             return outcome_of(error, self._definition)
         if isinstance(outcome, Outcome):
             return outcome
