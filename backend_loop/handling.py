@@ -104,9 +104,11 @@ class Handling:
         except (LostError, asyncio.CancelledError):
             raise
         except BaseException as error:
+            # where it comes from is told once a visit, and not at all of what the type foresees
             foreseen: tuple[type[BaseException], ...] = (TimeoutError, *mission.permanent, *mission.retryable)
-            said = {"error": f"{type(error).__name__}: {error}"} if isinstance(error, foreseen) else {}
-            log.warning("handler failed", attempt=tools.attempt, **said, exc_info=not said)
+            told = tools.attempt > 1 or isinstance(error, foreseen)
+            sentence = f"{type(error).__name__}: {error}"
+            log.warning("handler failed", attempt=tools.attempt, error=sentence, exc_info=not told)
             return outcome_of(error, self._definition)
         if isinstance(outcome, Outcome):
             return outcome

@@ -49,7 +49,7 @@ def ls(*, json: Json = False) -> None:
 
 
 @group.command()
-def show(
+def show(  # noqa: PLR0913  the ways to show it
     type_: Annotated[str, typer.Argument(metavar="TYPE", help="As listed by: dualloop types ls.")],
     *,
     version: Annotated[
@@ -59,6 +59,9 @@ def show(
     svg: Annotated[
         Path | None, typer.Option("--svg", metavar="FILE", help="Write its diagram as a picture.", show_default=False)
     ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="The payload as JSON Schema, as the door checks it.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show states, transitions and payload of a type."""
@@ -72,7 +75,7 @@ def show(
     elif svg is not None:
         say(f"Drew {row['type']}@{row['version']} into {svg}")
     else:
-        _show(row)
+        _show(row, schema=schema)
 
 
 @group.command()
@@ -117,7 +120,7 @@ def _installed() -> list[dict[str, Any]]:
     return [row.model_dump(mode="json") for row in rows_of(types.values())]
 
 
-def _show(row: Mapping[str, Any]) -> None:
+def _show(row: Mapping[str, Any], *, schema: bool) -> None:
     from frontend_loop.diagram import diagram  # noqa: PLC0415  other commands start without it
     from frontend_loop.diagram_text import text  # noqa: PLC0415
     from shared.catalogue import Row  # noqa: PLC0415
@@ -139,7 +142,35 @@ def _show(row: Mapping[str, Any]) -> None:
     )
     say()
     drawing(text(diagram(Row.model_validate(row)), console().width))
-    section("Payload (JSON Schema)", row["payload_schema"])
+    if schema:
+        section("Payload (JSON Schema)", row["payload_schema"])
+    else:
+        _payload(row["payload_schema"])
+
+
+def _payload(schema: Mapping[str, Any]) -> None:
+    """What to send, a line a field; the schema itself is for machines."""
+    fields, required = schema.get("properties", {}), schema.get("required", ())
+    say()
+    if not fields:
+        say("Payload: any object.")
+        return
+    table(
+        ("PAYLOAD", "TYPE", "", "WHAT IT IS"),
+        [
+            (name, _kind(field), "required" if name in required else "", field.get("description", ""))
+            for name, field in fields.items()
+        ],
+        fixed=frozenset({"PAYLOAD"}),
+    )
+
+
+def _kind(field: Mapping[str, Any]) -> str:
+    if "enum" in field or "const" in field:
+        return " | ".join(str(one) for one in field.get("enum", [field.get("const")]))
+    if "anyOf" in field:
+        return " or ".join(_kind(one) for one in field["anyOf"])
+    return str(field.get("type") or field.get("$ref", "any").rpartition("/")[2])
 
 
 def _latest(rule: Mapping[str, Any] | None) -> str:

@@ -305,7 +305,7 @@ WORDS: Final = (
 """What a run that is worth anything has met."""
 RARE: Final = (
     *("claim LOST", "renew LOST", "commit GONE", "commit SUPERSEDED", "release FENCED", "permit BUSY", "permit FENCED"),
-    *("abandoned in lane", "abandoned in leased", "deadline, then parked", "resume, then waiting"),
+    *("abandoned in leased", "deadline, then parked", "resume, then waiting"),
     *(f"priority in {place}" for place in ("leased", "waiting", "paused")),
     *("replay OK", "replay ROWS", "replay ENDED", "discard OK", "adopt FENCED"),
     *("swept from paused", "swept from parked", "convicted"),

@@ -1,5 +1,6 @@
 """The command line against real processes: what it prints, what it says on failure, and its exit code."""
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -133,7 +134,8 @@ async def test_types_are_listed_and_shown(terminal: Terminal) -> None:
     shown = (await terminal.run("types", "show", "test.patient")).out
     assert shown.startswith("test.patient@1\nSleeps, then waits for an outside event.\n")
     assert "├─ timed_out (time is up) ──" in shown
-    assert '"wait_s"' in shown
+    assert re.search(r"^wait_s +number ", shown, re.MULTILINE)
+    assert '"wait_s"' in (await terminal.run("types", "show", "test.patient", "--schema")).out
 
 
 async def test_ctrl_c_ends_the_waiting_only(stack: Stack, terminal: Terminal) -> None:
