@@ -8,6 +8,8 @@ LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-
 # What builds the project itself, here without an isolated environment: pyproject.toml's, and what editing it asks for.
 BUILD := hatchling==1.33.0 editables
 ARGS ?=
+# Test files at a time.
+JOBS ?= 2
 
 # A .venv that was moved, or whose Python is gone, is made anew.
 USABLE := $(shell grep -qsF "$(abspath $(VENV))" $(BIN)/activate \
@@ -23,7 +25,7 @@ up: $(VENV)/.run  ## run everything on this machine; DUALLOOP_PORT and DUALLOOP_
 	@exec $(BIN)/dualloop up $(ARGS)
 
 test: $(VENV)/.dev  ## run all tests, on real Redis servers, in random order
-	$(BIN)/python -m pytest -m 'not long' $(ARGS)
+	$(BIN)/python -m pytest -m 'not long' -n $(JOBS) --dist loadfile $(ARGS)
 
 chaos: $(VENV)/.dev  ## the random suites of which `make test` runs a sample, in full length
 	$(BIN)/python -m pytest -m long --timeout 1800 $(ARGS)
