@@ -173,7 +173,8 @@ def _heard(spec: StateSpec | UndoSpec, answer: Frame, tools: Toolbox[Any, Any], 
     if "context" in answer:
         tools.context = type(tools.context).model_validate(answer["context"])
     if "traceback" in answer:
-        log.warning("handler failed", attempt=tools.attempt, exception=answer["traceback"])
+        told = {"exception": answer["traceback"]} if tools.attempt == 1 else {}  # as of a handler in the loop
+        log.warning("handler failed", attempt=tools.attempt, **told)
     if "refused" in answer:
         if answer["refused"] != "cut":
             raise REFUSALS[answer["refused"]]

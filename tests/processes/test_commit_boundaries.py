@@ -79,7 +79,9 @@ async def test_b02_a_kill_at_every_commit_boundary_leaves_books_that_balance(
                 for point, one in orders.items():
                     document = await front.end(one)
                     assert document["status"] == kind.ends, (point, document)
-                    assert fatal.died(deaths, one), f"nobody died {point}"
+                    # the bank's word may come before it is waited for: then there is one commit less
+                    fewer = int(point.split()[1]) > commits(stack, one)
+                    assert fatal.died(deaths, one) or fewer, f"nobody died {point}"
                     check_order(outside, point.replace(" ", "-"), document)
             check_books(outside)
 

@@ -6,6 +6,7 @@ Releases share the type ``test.order``: names of states, payload and context cha
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,6 +88,14 @@ class Load:
         await eventually(lambda: Counter(self.ids.values())[version] > before + 5, within=30)
 
 
+async def _waits(front: Front, one: str) -> bool:
+    return (await front.state(one))[0] == "WAITING"
+
+
+async def _upcast(front: Front, one: str) -> bool:
+    return bool((await front.client.get(f"/v1/missions/{one}")).json()["version"] == VERSION[THIRD])
+
+
 async def replace(worker: Part, release: str, *, kill: bool) -> None:
     """Let a worker be of another release."""
     if kill:
@@ -130,6 +139,9 @@ async def test_b52_workers_are_replaced_one_by_one_forward_and_back_and_nothing_
     async with asyncio.TaskGroup() as group:
         loading = group.create_task(load.run())
         await load.more(1)
+        await eventually(lambda: len(load.asked) == ASKED, within=30)
+        for one in load.asked:
+            await eventually(partial(_waits, front, one), within=30)  # begun by the oldest release
         first, second = stack.workers
         for release in releases:
             await replace(first, release, kill=kill)
@@ -138,6 +150,8 @@ async def test_b52_workers_are_replaced_one_by_one_forward_and_back_and_nothing_
             await load.more(VERSION[release])
         for one in load.asked:
             await load.agree(one)
+        for one in load.asked:
+            await eventually(partial(_upcast, front, one), within=30)  # from here on no older release may have it
         for release in (*releases[-2::-1], FIRST):
             await replace(first, release, kill=kill)
             await load.more(3)

@@ -56,7 +56,7 @@ async def test_a_sound_system_passes_and_each_part_that_goes_is_named(start_redi
         human = await terminal.run("doctor")
         assert human.code == 0
         assert human.out.endswith("\nAll is well.\n")
-        assert "test.noop@1" in human.out
+        assert "device.control@1" in human.out
 
         stack.workers[0].kill()
 
