@@ -83,8 +83,9 @@ async def test_exceptions_are_the_type_s_own(bench: Bench, mission: type[Mission
 
 
 async def test_the_traceback_of_a_child_is_in_our_log(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    bench.tools.attempt = 1  # later tries have nothing new to say of it
-    await bench.run(InProcess, "value").end()
+    run = bench.run(InProcess, "value")
+    run.tools.attempt = 1  # later tries have nothing new to say of it
+    await run.end()
     assert "handler failed" in caplog.text
     assert 'raise ValueError("no such value")' in caplog.text
 
