@@ -8,8 +8,8 @@ LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-
 # What builds the project itself, here without an isolated environment: pyproject.toml's, and what editing it asks for.
 BUILD := hatchling==1.33.0 editables
 ARGS ?=
-# Test files at a time: most of them wait for leases, so more than there are cores.
-JOBS ?= 3
+# Test files at a time: most of them wait for leases.
+JOBS ?= 2
 
 # A .venv that was moved, or whose Python is gone, is made anew.
 USABLE := $(shell grep -qsF "$(abspath $(VENV))" $(BIN)/activate \
