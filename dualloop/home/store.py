@@ -4,11 +4,11 @@ A change, its journal line and its answer are one transaction, so a home killed 
 all three or none. The file is locked: a second home on the same folder is refused.
 """
 
-import sqlite3
 from pathlib import Path
 from typing import Final
 
 from dualloop.home.model import Device, Effect, Order
+from dualloop.sqlite_file import FileTakenError, open_alone, transaction
 
 KEYS_KEPT: Final = 10_000
 JOURNAL_KEPT: Final = 100_000
@@ -35,16 +35,9 @@ class Store:
         Raises:
             HomeTaken: another process holds it.
         """
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._db = sqlite3.connect(folder / "home.db", isolation_level=None, timeout=0)
         try:
-            # with WAL and NORMAL a killed process loses nothing; EXCLUSIVE keeps a second home out
-            self._db.executescript("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;")
-            self._db.executescript(_SCHEMA)
-        except sqlite3.OperationalError as fault:
-            self._db.close()
-            if "locked" not in str(fault):
-                raise
+            self._db = open_alone(folder / "home.db", _SCHEMA)
+        except FileTakenError as fault:
             raise HomeTaken(f"another home runs on {folder}") from fault
 
     def close(self) -> None:
@@ -58,18 +51,13 @@ class Store:
 
     def save(self, device: Device, effect: Effect | None = None, order: Order | None = None) -> None:
         """Keep a device's state, what was done to it, and that the order was carried out, all or none."""
-        self._db.execute("BEGIN")
-        try:
+        with transaction(self._db):
             self._db.execute("REPLACE INTO devices VALUES (?, ?)", (device.entity, device.model_dump_json()))
             if effect is not None:
                 self._append("journal", "entity, effect", (effect.entity, effect.model_dump_json()), JOURNAL_KEPT)
             if order is not None:
                 values = (order.key, device.entity, order.model_dump_json())
                 self._append("orders", "key, entity, placed", values, KEYS_KEPT)
-            self._db.execute("COMMIT")
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
 
     def order(self, key: str) -> tuple[str, Order] | None:
         """The entity and the order that was answered with success under this key, if it is still known."""

@@ -4,12 +4,13 @@ Whatever one request does is one transaction, so a process killed at any instruc
 The file is locked: a second process on the same folder is refused.
 """
 
-import contextlib
 import json
-import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from dualloop.sqlite_file import FileTakenError, open_alone, transaction
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS facts (kind TEXT, id TEXT, body TEXT NOT NULL, PRIMARY KEY (kind, id)) WITHOUT ROWID;
@@ -66,32 +67,18 @@ class Ledger:
         Raises:
             OutsideTaken: another process holds it.
         """
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._db = sqlite3.connect(folder / "outside.db", isolation_level=None, timeout=0)
         try:
-            # with WAL and NORMAL a killed process loses nothing; EXCLUSIVE keeps a second one out
-            self._db.executescript("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;")
-            self._db.executescript(_SCHEMA)
-        except sqlite3.OperationalError as fault:
-            self._db.close()
-            if "locked" not in str(fault):
-                raise
+            self._db = open_alone(folder / "outside.db", _SCHEMA)
+        except FileTakenError as fault:
             raise OutsideTaken(f"other outside services run on {folder}") from fault
 
     def close(self) -> None:
         """Give the folder back."""
         self._db.close()
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """All that is written within, or nothing if it raises."""
-        self._db.execute("BEGIN")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        return transaction(self._db)
 
     def fact(self, kind: str, id_: str) -> dict[str, Any] | None:
         """What is known, of an item or a customer, say."""
