@@ -3,10 +3,11 @@
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import CodeType, FrameType
+from collections.abc import Callable, Iterable, Mapping
+from types import CodeType
 from typing import Any, Final, NamedTuple
 
+from backend_loop.debugger import held, outwards
 from backend_loop.mission import MissionType, StateSpec, UndoSpec
 from backend_loop.redis_clock import boottime
 from shared.logs import get
@@ -87,13 +88,13 @@ class BlockWatch(threading.Thread):
         """One line; whether there was anything to say of it.
 
         Who overslept itself was kept from running by native code that holds the interpreter, or was frozen with the
-        whole process: only if a handler is at work there is somebody to blame.
+        whole process: only if a handler is at work there is somebody to blame. A breakpoint is nobody's fault.
         """
         innermost = sys._current_frames().get(self._watched)  # noqa: SLF001  the only way to another thread's stack
-        if innermost is None:
+        if innermost is None or held(self._watched):
             return False
         code, line = innermost.f_code, innermost.f_lineno
-        for frame in _outwards(innermost):
+        for frame in outwards(innermost):
             if (blamed := self._handlers.get(frame.f_code)) is not None:
                 self._blame(blamed, blocked_s, code, line)
                 return True
@@ -113,12 +114,6 @@ def _line(code: CodeType, number: int) -> str:
 def _code(handler: Callable[..., Any]) -> CodeType:
     code: CodeType = inspect.unwrap(handler).__code__
     return code
-
-
-def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _handlers(types: Iterable[MissionType]) -> Mapping[CodeType, Blamed]:

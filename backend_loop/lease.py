@@ -13,6 +13,7 @@ from redis.connection import ConnectionPool
 from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
+from backend_loop import debugger
 from backend_loop.redis_clock import boottime
 from shared import keys
 from shared.logs import get
@@ -69,8 +70,9 @@ class Lease:
 class Renewal(threading.Thread):
     """Renews off the event loop, so that a blocked handler costs no lease; but not for a loop that is dead.
 
-    It stops renewing when the loop has not ticked for one lease time, and ends the process after two. `overslept` is
-    called where it could not run itself: the process was frozen, or native code held the interpreter.
+    It stops renewing when the loop has not ticked for one lease time, and ends the process after two; unless a person
+    holds the loop at a breakpoint. `overslept` is called where it could not run itself: the process was frozen, or
+    native code held the interpreter. `held_s` is for how long breakpoints have held the loop, all together.
     """
 
     def __init__(self, url: str, leases: Sequence[Lease], length_s: float, loop: asyncio.AbstractEventLoop) -> None:
@@ -85,11 +87,13 @@ class Renewal(threading.Thread):
         )
         self._ending = threading.Event()
         self._ticked = self._thawed = boottime()
+        self._watched, self._held, self.held_s = 0, False, 0.0
         self.overslept: Callable[[], None] = lambda: None
         self._ticking: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
         """Start ticking and renewing; called in the event loop."""
+        self._watched = threading.get_ident()
         self._tick()
         self.start()
 
@@ -115,7 +119,11 @@ class Renewal(threading.Thread):
     def _tick(self) -> None:
         if self._ending.is_set():
             return
-        self._ticked = boottime()
+        now = boottime()
+        if self._held:
+            self._held = False
+            self.held_s += now - self._ticked
+        self._ticked = now
         self._ticking = self._loop.call_later(self._every_s / 4, self._tick)
 
     def run(self) -> None:
@@ -127,6 +135,8 @@ class Renewal(threading.Thread):
                 self._thawed = boottime()
                 self.overslept()
             began = boottime()
+            if began - self._ticked > self._every_s and self._at_breakpoint():
+                self._thawed = began
             blocked = began - max(self._ticked, self._thawed)
             if blocked > 2 * self._length_s:
                 log.critical("event loop dead, ending the process", blocked_s=round(blocked, 1))
@@ -136,6 +146,14 @@ class Renewal(threading.Thread):
                 pause = self._every_s / 2
                 continue
             pause = self._every_s if self._renew() else self._every_s / 2
+
+    def _at_breakpoint(self) -> bool:
+        if not debugger.held(self._watched):
+            return False
+        if not self._held:
+            log.warning("at a breakpoint: the lease is kept, and all missions of this process wait")
+        self._held = True
+        return True
 
     def _renew(self) -> bool:
         try:

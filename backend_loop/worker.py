@@ -6,6 +6,7 @@ What is replaced is what costs latency and safety: polling, claiming, finishing,
 
 import asyncio
 import signal
+import threading
 from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ from backend_loop.admission import Admission
 from backend_loop.blocking import BlockWatch
 from backend_loop.breakers import Breakers
 from backend_loop.carrier import Carrier
+from backend_loop.debugger import held
 from backend_loop.devices.protocol import Device
 from backend_loop.executors import Executors
 from backend_loop.lease import Lease, Renewal
@@ -151,7 +153,12 @@ class LoopWorker(Worker):
             self.loop.call_soon_threadsafe(self._stopping.set)
 
         grace_s = self.settings.drain_s + LEAVE_S
-        self._watchdog = Watchdog(self.loops, lambda: link.connected, self.settings.stuck_s, stop, grace_s)
+        thread = threading.get_ident()
+
+        def there() -> bool:  # at a breakpoint all loops stand still, and are not stuck
+            return link.connected and not held(thread)
+
+        self._watchdog = Watchdog(self.loops, there, self.settings.stuck_s, stop, grace_s)
         return self._watchdog
 
     def run(self) -> None:
