@@ -43,6 +43,7 @@ class BlockWatch(threading.Thread):
         self._ticked = boottime
         self._watched = 0
         self._ending, self._looking, self._said_s = threading.Event(), threading.Lock(), 0.0
+        self._excused = 0.0  # the last tick before a breakpoint
 
     def begin(self, ticked: Callable[[], float]) -> None:
         """Watch the event loop of the calling thread; `ticked` says when it last ticked, boot time in seconds."""
@@ -70,7 +71,7 @@ class BlockWatch(threading.Thread):
     def ran(self, handler: Callable[..., Any]) -> None:
         """A handler has answered, in the loop: if that has not ticked for so long and no thread could look, name it."""
         blocked_s = boottime() - self._ticked()
-        if blocked_s >= self._limit_s:
+        if blocked_s >= self._limit_s and self._ticked() != self._excused:
             with self._looking:
                 code = _code(handler)
                 if code in self._handlers and blocked_s >= self._said_s + self._limit_s:
@@ -78,8 +79,11 @@ class BlockWatch(threading.Thread):
                     self._blame(self._handlers[code], blocked_s, code, code.co_firstlineno)
 
     def _look(self, *, overslept: bool) -> None:
-        blocked_s = boottime() - self._ticked()
-        if blocked_s < self._limit_s:
+        ticked = self._ticked()
+        blocked_s = boottime() - ticked
+        if blocked_s >= self._limit_s / LOOKS and held(self._watched):
+            self._excused = ticked  # a person looks, and that is nobody's fault
+        if blocked_s < self._limit_s or ticked == self._excused:
             self._said_s = 0.0
         elif blocked_s >= self._said_s + self._limit_s and self._say(blocked_s, overslept=overslept):
             self._said_s = blocked_s
@@ -88,10 +92,10 @@ class BlockWatch(threading.Thread):
         """One line; whether there was anything to say of it.
 
         Who overslept itself was kept from running by native code that holds the interpreter, or was frozen with the
-        whole process: only if a handler is at work there is somebody to blame. A breakpoint is nobody's fault.
+        whole process: only if a handler is at work there is somebody to blame.
         """
         innermost = sys._current_frames().get(self._watched)  # noqa: SLF001  the only way to another thread's stack
-        if innermost is None or held(self._watched):
+        if innermost is None:
             return False
         code, line = innermost.f_code, innermost.f_lineno
         for frame in outwards(innermost):

@@ -1,0 +1,116 @@
+"""A person at a breakpoint: the worker keeps its lease, nobody takes over, and the state's time-out does not run."""
+
+import contextlib
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from backend_loop import debugger
+from backend_loop.lease import STUCK
+from dualloop.lifeline import ends_with_parent
+from shared import keys
+from tests.processes.commands import Front, events
+from tests.stories.stack import Part, Stack, running
+from tests.waiting import eventually
+
+LEASE_S = 1.0
+LEASES = 6
+"""How long the person looks, in leases: a loop that is dead ends its process after two."""
+
+
+class Terminal:
+    """A worker in a terminal of its own."""
+
+    def __init__(self, part: Part) -> None:
+        self.part, self._said = part, b""
+        self._ours, theirs = pty.openpty()
+        os.set_blocking(self._ours, False)
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("DUALLOOP_")}
+        part.process = subprocess.Popen(
+            (sys.executable, "-m", "dualloop", "background"),
+            env=inherited | part.env | {"DUALLOOP_HEALTH_PORT": str(part.port)},
+            preexec_fn=ends_with_parent(signal.SIGKILL),  # noqa: PLW1509  tests run in the main thread
+            start_new_session=True,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+
+    def shows(self, text: str) -> Callable[[], bool]:
+        def seen() -> bool:
+            with contextlib.suppress(BlockingIOError, OSError):
+                self._said += os.read(self._ours, 65536)
+            return text.encode() in self._said
+
+        return seen
+
+    def types(self, line: str) -> None:
+        os.write(self._ours, line.encode() + b"\n")
+
+    def close(self) -> None:
+        os.close(self._ours)
+
+
+@pytest.fixture
+async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
+    env = {
+        "DUALLOOP_MISSIONS": "tests.missions.plain,tests.missions.stops",
+        "DUALLOOP_LEASE_S": str(LEASE_S),
+        "DUALLOOP_STUCK_S": str(2 * LEASE_S),
+    }
+    async with running(redis_url, tmp_path, workers=0, **env) as stack:
+        yield stack
+
+
+@pytest.fixture
+def terminal(stack: Stack) -> Iterator[Terminal]:
+    terminal = Terminal(stack.worker())
+    yield terminal
+    terminal.close()
+
+
+async def renewals(stack: Stack, many: int) -> None:
+    """Wait until the one lease there is has been renewed so often."""
+    with redis.Redis.from_url(stack.redis_url) as client:
+        ends: list[float] = []
+
+        def renewed() -> bool:
+            for _, end in client.zrange(keys.prefix(0) + "owners", 0, -1, withscores=True):
+                if not ends or end > ends[-1]:
+                    ends.append(end)
+            return len(ends) > many
+
+        await eventually(renewed, 10 * LEASE_S * LEASES, f"{many} renewals")
+
+
+async def test_a_breakpoint_costs_neither_lease_nor_try(stack: Stack, terminal: Terminal, front: Front) -> None:
+    await terminal.part.ready()
+    one = await front.send("test.stops")
+    await eventually(terminal.shows("(Pdb)"), 20)
+    other = stack.worker()
+    await renewals(stack, 3 * LEASES)  # three a lease
+    await stack.start([other])
+    assert terminal.shows("at a breakpoint")()
+    assert (await front.state(one))[0] == "RUNNING"
+    terminal.types("c")
+    document = await front.result(one)
+    assert document["status"] == "SUCCEEDED"
+    assert document["result"]["attempt"] == 1
+    assert b"reclaimed" not in b"".join(events(stack, one))
+    assert not terminal.shows("blocks the event loop")()
+    assert not terminal.shows("event loop dead")()
+    again = await front.send("test.noop")
+    assert (await front.result(again))["status"] == "SUCCEEDED"
+    assert await terminal.part.stop() != STUCK
+
+
+def test_who_only_works_is_not_held() -> None:
+    assert not debugger.held(0)
