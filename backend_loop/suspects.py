@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator
 from typing import Final
 from uuid import uuid4
 
-from backend_loop import document
+from backend_loop import document, entries
 from backend_loop.course import Course, End, Reaction, Transition, failure
 from backend_loop.mission import MissionType
+from backend_loop.outcomes import Cancel, Deadline
 from backend_loop.solo import CUT_S, READY, Facts, packed
 from backend_loop.solo_verbs import SoloVerbs
 from backend_loop.store import Claimed, LostError, Store, prepare
@@ -184,6 +185,9 @@ class Suspect:
         claimed = self.claimed
         held = [(claimed.task_id, claimed.fence)]
         if status is None and not self._draining:
+            if await self._is_over():
+                await self._bury("could never be started, until its end was wanted")
+                return
             await asyncio.sleep(AGAIN_S)
         if status is None or (status != 0 and self._draining):
             await self._store.release(claimed.owner, held)  # nobody knows whether it died of our own signal
@@ -192,6 +196,11 @@ class Suspect:
         if claimed.owner.startswith(OWNER):
             with contextlib.suppress(RedisAwayError):
                 await self._verbs.resign(claimed.owner)
+
+    async def _is_over(self) -> bool:
+        """Whether a cancel or its deadline has come, which nobody but its child would react to."""
+        unread = await self._store.inbox(self.claimed.task_id)
+        return any(isinstance(entries.read(entry), Cancel | Deadline) for entry in unread)
 
     async def _bury(self, fate: str) -> None:
         """The end that it has brought about: a dead letter, unless the child had committed meanwhile."""

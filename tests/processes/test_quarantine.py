@@ -25,7 +25,7 @@ async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
     async with running(
         redis_url,
         tmp_path,
-        DUALLOOP_MISSIONS="tests.missions.plain,tests.missions.heavy",
+        DUALLOOP_MISSIONS="tests.missions.plain,tests.missions.heavy,tests.missions.unborn",
         DUALLOOP_LEASE_S=str(LEASE_S),
         DUALLOOP_DRAIN_S="3",
         DUALLOOP_TEST_TALLY=str(tmp_path / "tally"),
@@ -244,3 +244,18 @@ async def test_p8_a_suspect_that_is_cancelled_does_not_wait_for_its_place(
     assert (await front.result(waits, wait=15))["status"] == "CANCELLED"
     assert len(await begun_in(stack, waits, 2)) == 2  # its handler has not begun again
     assert (await front.state(begun[0][1]))[0] == "RUNNING"
+
+
+@pytest.mark.parametrize("by", ["cancel", "deadline"])
+async def test_p8_a_suspect_whose_process_never_starts_ends_when_that_is_wanted(
+    stack: Stack, front: Front, by: str
+) -> None:
+    one = await front.send("test.unborn", deadline_s=30 if by == "deadline" else 600)
+    await survive(stack)
+    await survive(stack)
+    await eventually(lambda: "a suspect was not begun" in stack.workers[0].tail(10**6), within=30)
+    if by == "cancel":
+        await front.cancel(one)
+    document = await front.end(one)
+    assert (document["status"], document["error"]["code"]) == ("FAILED", "worker_lost")
+    assert "could never be started" in document["error"]["message"]
