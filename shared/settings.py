@@ -33,6 +33,14 @@ class Settings(BaseSettings):
     state_dir: Path = Field(
         Path(".dualloop"), description="folder of the embedded Redis, the home, the outside services and process files"
     )
+    files_dir: Path | None = Field(
+        None, description="folder of the files that missions make; one for all processes; unset: files, in state_dir"
+    )
+    database: str | None = Field(
+        None,
+        description="sqlite:/// URL of the database that `etl.run` loads into and `report.export` reads; "
+        "unset: data.sqlite, in state_dir",
+    )
     redis_url: str | None = Field(None, description="redis://, rediss:// or unix://; unset: the embedded Redis of `up`")
     redis_server: Path | None = Field(None, description="program of the embedded Redis; unset: the bundled one")
     catalogue: Path | None = Field(
@@ -96,6 +104,23 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    @field_validator("database")
+    @classmethod
+    def _spoken(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith("sqlite:///"):
+            raise ValueError("only SQLite is spoken: write sqlite:////absolute/path.sqlite")
+        return value
+
+    @property
+    def files_path(self) -> Path:
+        """Folder of the files that missions make, absolute."""
+        return (self.files_dir or self.state_dir / "files").absolute()
+
+    @property
+    def database_url(self) -> str:
+        """URL of the database, absolute unless it was given otherwise."""
+        return self.database or f"sqlite:///{(self.state_dir / 'data.sqlite').absolute()}"
 
     @property
     def renew_s(self) -> float:
