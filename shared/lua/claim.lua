@@ -127,8 +127,10 @@ local function ready(id)
 end
 local function take(priority, pool, most)
   local ring, share, left = P .. 'ring:' .. priority .. ':' .. pool, 0, 0
+  local last = call('ZRANGE', ring, -1, -1, 'WITHSCORES')[2]
+  if not last then return end
   -- turns go on from the last one given, which may lie ahead of the clock where claims come fast
-  turn = math.max(turn, tonumber(call('ZRANGE', ring, -1, -1, 'WITHSCORES')[2] or 0))
+  turn = math.max(turn, tonumber(last))
   while #taken < most and looked < LOOKED_AT do
     local tenant = call('ZRANGE', ring, 0, 0)[1]
     if not tenant then return end
@@ -188,8 +190,13 @@ local slots, urgent_slots = math.min(BATCH, tonumber(ARGV[6])), math.min(BATCH, 
 local fences = tonumber(call('GET', P .. 'fence') or 0)
 local function odd(irrational) return fences * irrational % 1 end
 if urgent_slots > 0 then
-  local pools = {}
-  for pool in string.gmatch(ARGV[8], '[^,]+') do pools[#pools + 1] = pool end
+  -- a pool where nobody waits costs one command: workers serve many, most of which are empty most of the time
+  local pools, rings = {}, P .. 'ring:'
+  for pool in string.gmatch(ARGV[8], '[^,]+') do
+    if call('EXISTS', rings .. 'urgent:' .. pool, rings .. 'normal:' .. pool, rings .. 'bulk:' .. pool) > 0 then
+      pools[#pools + 1] = pool
+    end
+  end
   for _ = 1, math.floor(odd(0.4142135623730951) * #pools) do table.insert(pools, table.remove(pools, 1)) end
   local function part(usual, priority, pool, than)
     if call('EXISTS', P .. 'ring:' .. than .. ':' .. pool) == 0 then return usual end

@@ -140,6 +140,21 @@ def test_a_worker_serves_its_pools_alone(verbs: Verbs) -> None:
     assert drawn(verbs, pools="speech") == {"urgent-a": 2}
 
 
+def commands(verbs: Verbs, pools: str) -> int:
+    """What a claim that finds nothing asks of Redis."""
+    verbs.redis.config_resetstat()
+    assert verbs.take("w1", pools=pools) == {}
+    return sum(one["calls"] for one in verbs.redis.info("commandstats").values())
+
+
+def test_a_pool_where_nobody_waits_costs_a_claim_one_command(verbs: Verbs) -> None:
+    fill(verbs, "normal:speech:a", 1)
+    commands(verbs, "default")
+    one = commands(verbs, "default")
+
+    assert commands(verbs, "default,etl-extract,etl-load,heavy") == one + 3
+
+
 @pytest.mark.parametrize("priority", ["urgent", "normal", "bulk"])
 def test_tenants_share_a_claim(verbs: Verbs, priority: str) -> None:
     fill(verbs, f"{priority}:default:a", 50)
