@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 group = typer.Typer(
-    help="Stock, payment, shipping, logistics and notification, for demonstration; without a command: run them.",
+    help="Stock, payment, shipping, logistics, notification, gadgets, for demonstration; without a command: run them.",
     invoke_without_command=True,
 )
 commands.add_typer(group, name="outside")
 
-Service = Literal["stock", "payment", "shipping", "logistics", "notification"]
+Service = Literal["stock", "payment", "shipping", "logistics", "notification", "gadgets"]
 
 
 @group.callback()
@@ -47,6 +47,8 @@ def books(
         for book in ("stock", "money"):
             table((book, "amount"), [(account, str(amount)) for account, amount in told[book].items()])
             say()
+        table(("firmware", "gadgets"), [(version, str(count)) for version, count in told["firmware"].items()])
+        say()
         say("The books balance." if told["balanced"] else "The books do not balance:")
         for fault in told["faults"]:
             say(f"  {fault}", "bold red")

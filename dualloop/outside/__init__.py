@@ -1,1 +1,1 @@
-"""What lies outside: stock, bank, shipper, carrier and messenger, to try missions on; with books of their own."""
+"""What lies outside, to try missions on: stock, bank, shipper, carrier, messenger and gadgets, with their own books."""

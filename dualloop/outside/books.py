@@ -3,17 +3,18 @@
 from collections import Counter
 from typing import Any
 
-from dualloop.outside import payment, stock
-from dualloop.outside.desk import CALLED_OFF, shown
+from dualloop.outside import gadgets, payment, stock
+from dualloop.outside.desk import shown, stands
 from dualloop.outside.ledger import Ledger
 
-SERVICES = ("stock", "payment", "shipping", "logistics", "notification")
+SERVICES = ("stock", "payment", "shipping", "logistics", "notification", gadgets.SERVICE)
 _MAY_OWE = {stock.BOOK: stock.SUPPLIER, payment.BOOK: payment.WORLD}
 
 
 def audit(ledger: Ledger) -> list[str]:
     """What does not balance, a sentence each; none: all is well."""
-    return [*_doubled(ledger), *_postings(ledger), *_stock(ledger), *_money(ledger), *_orders(ledger)]
+    shop = [*_doubled(ledger), *_postings(ledger), *_stock(ledger), *_money(ledger), *_orders(ledger)]
+    return shop + gadgets.audited(ledger)
 
 
 def books(ledger: Ledger) -> dict[str, Any]:
@@ -26,6 +27,7 @@ def books(ledger: Ledger) -> dict[str, Any]:
         "effects": ledger.ask("SELECT COUNT(*) FROM effects")[0][0],
         "stock": ledger.balances(stock.BOOK),
         "money": ledger.balances(payment.BOOK),
+        "firmware": gadgets.counted(ledger),
         "things": {
             name: {state: n for (service, state), n in sorted(things.items()) if service == name} for name in SERVICES
         },
@@ -35,7 +37,7 @@ def books(ledger: Ledger) -> dict[str, Any]:
 def page(ledger: Ledger, order: str) -> dict[str, Any]:
     """What stands for an order, by service, and all that was done for it."""
     things = ledger.things(order=order)
-    standing = {one.service: shown(one) for one in things if one.state != CALLED_OFF}
+    standing = {one.service: shown(one) for one in things if stands(one)}
     states = {one.service: one.state for one in things} | {name: one["state"] for name, one in standing.items()}
     journal = [effect._asdict() for effect in ledger.effects(order)]
     return {"order": order, "states": states, "standing": standing, "journal": journal}
@@ -92,7 +94,7 @@ def _money(ledger: Ledger) -> list[str]:
 
 def _orders(ledger: Ledger) -> list[str]:
     """An order has at most one of each that counts, and each waybill its shipment."""
-    live = [one for one in ledger.things() if one.state != CALLED_OFF]
+    live = [one for one in ledger.things() if stands(one)]
     each = Counter((one.service, one.order) for one in live)
     said = [f"order {order} has {n} of {service}" for (service, order), n in each.items() if n > 1]
     shipments = {one.id for one in live if one.service == "shipping"}

@@ -98,7 +98,7 @@ class Desk:
         """
         if self.ledger.thing(self.service, stamp.key) is not None:
             raise Refused(409, "called_off", f"{stamp.key} was called off before it came")
-        if others := [one for one in self.ledger.things(self.service, order=order) if one.state != CALLED_OFF]:
+        if others := [one for one in self.ledger.things(self.service, order=order) if stands(one)]:
             raise Refused(409, "order_known", f"order {order} has {others[0].id} in {self.service} already")
         thing = Thing(self.service, stamp.key, order, state, body)
         self.ledger.put(thing)
@@ -133,6 +133,13 @@ class Desk:
 
 
 CALLED_OFF = "called_off"
+REPLACED = "replaced"
+"""By a newer one, which is what counts."""
+
+
+def stands(thing: Thing) -> bool:
+    """Whether it still counts."""
+    return thing.state not in {CALLED_OFF, REPLACED}
 
 
 def shown(thing: Thing) -> Word:

@@ -19,6 +19,7 @@ from dualloop.outside.collector import Collector
 from dualloop.outside.delivery import Address, logistics, notification, shipping
 from dualloop.outside.desk import Refused
 from dualloop.outside.faults import WELL, Faults, Faulty, faults_of
+from dualloop.outside.gadgets import Hand, Shed, gadgets
 from dualloop.outside.ledger import Effect, Ledger
 from shared.clock import now_ms
 
@@ -69,6 +70,7 @@ def outside_app(ledger: Ledger, allowed_hosts: Sequence[str], front: str) -> Fau
     for routes in (stock.stock(ledger), payment.payment(collector.bank), shipping(ledger), logistics(ledger)):
         app.include_router(routes)
     app.include_router(notification(ledger))
+    app.include_router(gadgets(ledger))
     _furnish(ledger)
     _bench(app, ledger)
     _switches(app, ledger, collector)
@@ -90,6 +92,7 @@ async def _refused(_: Request, fault: Exception) -> Response:  # a plain functio
 def _furnish(ledger: Ledger) -> None:
     """Fill shelves and accounts at the first start."""
     with ledger.transaction():
+        Shed(ledger).furnish()
         for sku, (price, count) in ITEMS.items():
             if ledger.fact("item", sku) is None:
                 ledger.know("item", sku, {"price_cents": price})
@@ -140,6 +143,10 @@ def _bench(app: FastAPI, ledger: Ledger) -> None:
             if change.add_cents:
                 _bring(ledger, payment.BOOK, payment.WORLD, f"customer:{customer}", change.add_cents)
         return {"customer": customer, **known, "cents": ledger.balance(payment.BOOK, f"customer:{customer}")}
+
+    @app.post("/devices/{gadget}")
+    async def touch(gadget: str, hand: Hand) -> dict[str, Any]:
+        return Shed(ledger).touch(gadget, hand)
 
 
 def _switches(app: FastAPI, ledger: Ledger, collector: Collector) -> None:
