@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 group = typer.Typer(
-    help="Stock, payment, shipping, logistics, notification, gadgets, for demonstration; without a command: run them.",
+    help="Stock, payment, shipping, logistics, notification, gadgets, a model; without a command: run them.",
     invoke_without_command=True,
 )
 commands.add_typer(group, name="outside")
 
-Service = Literal["stock", "payment", "shipping", "logistics", "notification", "gadgets"]
+Service = Literal["stock", "payment", "shipping", "logistics", "notification", "gadgets", "model"]
 
 
 @group.callback()

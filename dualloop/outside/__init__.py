@@ -1,1 +1,1 @@
-"""What lies outside, to try missions on: stock, bank, shipper, carrier, messenger and gadgets, with their own books."""
+"""What lies outside, to try missions on: stock, bank, shipper, carrier, messenger, gadgets, a model, with own books."""

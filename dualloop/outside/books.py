@@ -3,11 +3,11 @@
 from collections import Counter
 from typing import Any
 
-from dualloop.outside import gadgets, payment, stock
+from dualloop.outside import gadgets, model, payment, stock
 from dualloop.outside.desk import shown, stands
 from dualloop.outside.ledger import Ledger
 
-SERVICES = ("stock", "payment", "shipping", "logistics", "notification", gadgets.SERVICE)
+SERVICES = ("stock", "payment", "shipping", "logistics", "notification", gadgets.SERVICE, model.SERVICE)
 _MAY_OWE = {stock.BOOK: stock.SUPPLIER, payment.BOOK: payment.WORLD}
 
 
@@ -28,6 +28,7 @@ def books(ledger: Ledger) -> dict[str, Any]:
         "stock": ledger.balances(stock.BOOK),
         "money": ledger.balances(payment.BOOK),
         "firmware": gadgets.counted(ledger),
+        "model": model.book(ledger),
         "things": {
             name: {state: n for (service, state), n in sorted(things.items()) if service == name} for name in SERVICES
         },

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from dualloop.outside import payment, stock
+from dualloop.outside import model, payment, stock
 from dualloop.outside.books import SERVICES, books, page
 from dualloop.outside.collector import Collector
 from dualloop.outside.delivery import Address, logistics, notification, shipping
@@ -71,8 +71,10 @@ def outside_app(ledger: Ledger, allowed_hosts: Sequence[str], front: str) -> Fau
         app.include_router(routes)
     app.include_router(notification(ledger))
     app.include_router(gadgets(ledger))
+    app.include_router(model.model(ledger))
     _furnish(ledger)
     _bench(app, ledger)
+    model.bench(app, ledger)
     _switches(app, ledger, collector)
 
     def met(service: str) -> None:
