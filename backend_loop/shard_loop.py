@@ -9,6 +9,7 @@ from backend_loop.blocking import BlockWatch
 from backend_loop.carrier import Carrier
 from backend_loop.devices.protocol import Device
 from backend_loop.executors import Executors
+from backend_loop.files import Files
 from backend_loop.lease import Lease
 from backend_loop.mission import MissionType
 from backend_loop.redis_clock import RedisClock, boottime
@@ -83,6 +84,8 @@ class ShardLoop:
             device=device,
             services=services,
             spawning=spawning,
+            files=Files(settings.files_path),
+            database=settings.database_url,
             ran=watch.ran,
         )
         self._kinds = "," + ",".join(sorted(types)) + ","

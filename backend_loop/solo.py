@@ -23,6 +23,7 @@ from backend_loop.blocking import BlockWatch
 from backend_loop.breakers import Breakers
 from backend_loop.devices.http import HttpDevice, http_client
 from backend_loop.executors import Executors
+from backend_loop.files import Files
 from backend_loop.lease import Lease, Renewal
 from backend_loop.lifeline import die_with, take_along
 from backend_loop.mission import Mission, MissionType
@@ -134,6 +135,8 @@ class Solo:
             device=HttpDevice(settings.home_url, client) if settings.home_url else None,
             services=Services(settings.outside_url, client) if settings.outside_url else None,
             spawning=spawning,
+            files=Files(settings.files_path),
+            database=settings.database_url,
             ran=self._ran,
         )
         self._runner = Runner(self._claimed, self._definition, store, outside)

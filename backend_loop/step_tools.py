@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from backend_loop.files import File, Files
 from backend_loop.redis_clock import boottime
 from backend_loop.store import LapsedError
 from backend_loop.toolbox import DeadlinePassedError, Toolbox
@@ -42,6 +44,8 @@ class Facts:
     Args:
         ends_at: the mission's deadline, seconds on `redis_clock.boottime`, which all processes of a machine share.
         received: data of the outside event that led into the state.
+        files: the folder of the files that missions make; None: there is none.
+        database: URL of the database.
     """
 
     task_id: str
@@ -55,6 +59,8 @@ class Facts:
     received: Any
     traceparent: str
     ends_at: float
+    files: str | None = None
+    database: str = ""
 
     @classmethod
     def of(cls, tools: Toolbox[Any, Any]) -> "Facts":
@@ -71,6 +77,8 @@ class Facts:
             received=tools.received,
             traceparent=tools.traceparent,
             ends_at=boottime() + tools.remaining_s(),
+            files=None if tools.files.folder is None else str(tools.files.folder),
+            database=tools.database,
         )
 
     def document(self) -> dict[str, Any]:
@@ -94,14 +102,17 @@ class StepTools(Generic[P, C]):
         key: of this state's effect: the same for all tries and takeovers of one visit (P21).
         fence: rises with every claim in the shard (P2).
         traceparent: W3C trace context to hand on to whatever is called.
+        database: URL of the database, for `backend_loop.database.connect`.
     """
 
     __slots__ = (
         "_check",
         "_ends_at",
+        "_files",
         "attempt",
         "context",
         "correlation_id",
+        "database",
         "envelope",
         "fence",
         "key",
@@ -123,11 +134,29 @@ class StepTools(Generic[P, C]):
         self.received: Any = facts.received
         self.envelope, self.payload, self.context = envelope, payload, context
         self._ends_at, self._check = facts.ends_at, check
+        self._files, self.database = facts.files, facts.database
 
     @property
     def undoes(self) -> str:
         """In an undo: the key under which the state has had its effect, if it had one (P21)."""
         return self.key.replace(":UNDO_", ":", 1)
+
+    @property
+    def files(self) -> Files:
+        """The folder of the files that missions make: `find` there what another one has published, by its link."""
+        return Files(None if self._files is None else Path(self._files))
+
+    def file(self, name: str) -> File:
+        """A file to be made, which whoever has this mission's id may download once it is published.
+
+        Args:
+            name: letters, digits, ``.``, ``_`` and ``-``, a hundred at most, no dot first.
+
+        Raises:
+            FileNameError: it cannot be called so.
+            OSError: the folder cannot be written.
+        """
+        return self.files.file(self.task_id, name, self.fence, self.check)
 
     def remaining_s(self) -> float:
         """Seconds until the mission's deadline, by Redis' clock; negative once it has passed."""

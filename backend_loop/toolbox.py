@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from backend_loop.children import Child
 from backend_loop.devices.protocol import Command, Device, DeviceUnreachable, Reading
+from backend_loop.files import NO_FILES, File, Files
 from backend_loop.lease import Lease
 from backend_loop.machine import Course
 from backend_loop.outcomes import LONGEST_S
@@ -50,6 +51,8 @@ class Outside:
         device: the way to devices, if there is one.
         services: the way to outside services, if there is one.
         spawning: makes children.
+        files: the folder of the files that missions make.
+        database: URL of the database, for `backend_loop.database.connect`.
         ran: told of each handler that has answered, before that is committed.
     """
 
@@ -62,6 +65,8 @@ class Outside:
     device: Device | None = None
     services: Services | None = None
     spawning: Spawning | None = None
+    files: Files = NO_FILES
+    database: str = ""
     ran: Callable[[Callable[..., Any]], None] = _nothing
 
 
@@ -254,6 +259,30 @@ class Toolbox(Generic[P, C]):
             course.children,
         )
         return Brood(self._outside.spawning, parent)
+
+    @property
+    def files(self) -> Files:
+        """The folder of the files that missions make: `find` there what another one has published, by its link."""
+        return self._outside.files
+
+    @property
+    def database(self) -> str:
+        """URL of the database, for `backend_loop.database.connect`, in a state with ``runs="thread"`` or "process"."""
+        return self._outside.database
+
+    def file(self, name: str) -> File:
+        """A file to be made, which whoever has this mission's id may download once it is published.
+
+        What takes long to write is written by states with ``runs="thread"`` or "process", which have this too.
+
+        Args:
+            name: letters, digits, ``.``, ``_`` and ``-``, a hundred at most, no dot first.
+
+        Raises:
+            FileNameError: it cannot be called so.
+            OSError: the folder cannot be written.
+        """
+        return self.files.file(self.task_id, name, self.fence, self.check)
 
     async def observe(self, entity: str, *, within_s: float = 5.0) -> Reading:
         """Read a device now.

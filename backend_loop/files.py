@@ -1,0 +1,189 @@
+"""Files that missions make: written beside their place, published whole, given out by every foreground.
+
+The files of a mission are kept as long as its record. All processes of a fleet need the same folder.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Final
+
+from shared.files import NAME, folder_of, link_of, read_link
+
+CHUNK: Final = 1 << 20
+PRIVATE: Final = 0o700
+
+
+class FileNameError(ValueError):
+    """No file of a mission can be called so."""
+
+
+class NoFileError(Exception):
+    """There is no such file: it was not published here, or its mission is gone."""
+
+
+class LostPartError(Exception):
+    """What an earlier run has written is not there any more: the file has to be begun anew."""
+
+
+class File:
+    """One file of a mission, as one run of a handler writes it; made by `tools.file`.
+
+    Each run writes to a place of its own. So one that lost its lease, and does not know yet, cannot spoil what its
+    successor writes.
+
+    Attributes:
+        path: where to write; nobody sees it there.
+        link: the path under which it is downloaded once it is published.
+    """
+
+    __slots__ = ("_check", "_folder", "_name", "_order", "_pattern", "link", "path")
+
+    def __init__(self, files: Path, task_id: str, name: str, fence: int, check: Callable[[], None]) -> None:
+        """Takes a place beside the file's.
+
+        Args:
+            files: the folder of all missions' files.
+            task_id: whose it is.
+            name: letters, digits, ``.``, ``_`` and ``-``, a hundred at most, no dot first.
+            fence: of the lease.
+            check: raises where the run may not go on.
+
+        Raises:
+            FileNameError: it cannot be called so.
+            OSError: the folder cannot be written.
+        """
+        if not NAME.fullmatch(name):
+            raise FileNameError(
+                f"{name!r} cannot be a file's name: letters, digits, . _ and -, no dot first, 100 at most"
+            )
+        self._folder, self._name, self._check = folder_of(files, task_id), name, check
+        self._pattern = re.compile(rf"\.{re.escape(name)}\.(\d+)-(\d+)\.part")
+        self.link = link_of(task_id, name)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
+        self._order, self.path = self._take(fence)
+
+    def _take(self, fence: int) -> tuple[tuple[int, int], Path]:
+        """A part that nobody else writes to; the order says which of them is the newest."""
+        number = 0
+        while True:
+            path = self._folder / f".{self._name}.{fence}-{number}.part"
+            try:
+                path.touch(mode=0o600, exist_ok=False)
+            except FileExistsError:
+                number += 1
+            else:
+                return (fence, number), path
+
+    def resume(self, length: int) -> IO[bytes]:
+        """Open it for writing behind what earlier runs have written, as a checkpoint says.
+
+        Args:
+            length: bytes that are right; 0 begins anew.
+
+        Raises:
+            LostPartError: they are not there.
+        """
+        if length:
+            self._copy(length)
+        self._drop_older()
+        stream = self.path.open("r+b")
+        stream.truncate(length)
+        stream.seek(length)
+        return stream
+
+    def publish(self) -> str:
+        """Give it out, whole, in place of an earlier one of this name; the link. Last thing that is done with it.
+
+        Raises:
+            CutError, DeadlinePassedError, LapsedError: this run may not go on; see the `check` of the tools.
+            OSError: it cannot be written.
+        """
+        self._check()  # whoever was overtaken is told so, not that its part is gone
+        _sync(self.path)
+        self._check()
+        self.path.replace(self._folder / self._name)
+        _sync(self._folder)
+        self._drop_older()
+        return self.link
+
+    def _copy(self, length: int) -> None:
+        """From the newest run that came so far; what was published last comes last."""
+        older = [path for _, path in sorted(self._older(), reverse=True)]
+        for source in (*older, self._folder / self._name):
+            try:
+                with source.open("rb") as old:
+                    if os.fstat(old.fileno()).st_size >= length:
+                        with self.path.open("wb") as new:
+                            _pour(old, new, length)
+                        return
+            except FileNotFoundError:
+                continue
+        raise LostPartError(f"{length} bytes of {self._name} were written, and are not in {self._folder}")
+
+    def _older(self) -> Iterator[tuple[tuple[int, int], Path]]:
+        for path in self._folder.iterdir():
+            if (found := self._pattern.fullmatch(path.name)) is not None:
+                order = int(found[1]), int(found[2])
+                if order < self._order:
+                    yield order, path
+
+    def _drop_older(self) -> None:
+        for _, path in self._older():
+            path.unlink(missing_ok=True)
+
+
+class Files:
+    """The folder of all missions' files.
+
+    Args:
+        folder: it is made once there is a file; None: there is none here.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        """Nothing is made yet."""
+        self.folder = folder
+
+    def file(self, task_id: str, name: str, fence: int, check: Callable[[], None]) -> File:
+        """A file to write; see `File`."""
+        return File(self._there(), task_id, name, fence, check)
+
+    def find(self, link: str) -> Path:
+        """Where a published file lies, to be read: what one mission hands to another is its link.
+
+        Raises:
+            NoFileError: there is none.
+        """
+        if (read := read_link(link)) is None:
+            raise NoFileError(f"{link!r} is no link to a file")
+        path = folder_of(self._there(), read[0]) / read[1]
+        if path.is_symlink() or not path.is_file():
+            raise NoFileError(f"there is no file {link} here: it was not published, or its mission is gone")
+        return path
+
+    def _there(self) -> Path:
+        if self.folder is None:
+            raise RuntimeError("nothing here keeps files")
+        return self.folder
+
+
+NO_FILES: Final = Files(None)
+
+
+def _pour(source: IO[bytes], sink: IO[bytes], length: int) -> None:
+    while length:
+        chunk = source.read(min(CHUNK, length))
+        if not chunk:
+            raise LostPartError(f"{source.name} has become shorter")
+        sink.write(chunk)
+        length -= len(chunk)
+
+
+def _sync(path: Path) -> None:
+    """Have the disk write it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
