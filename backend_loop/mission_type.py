@@ -135,6 +135,11 @@ def _retry(policy: Retry) -> dict[str, Any]:
     }
 
 
+def pools_of(types: Iterable[MissionType]) -> tuple[str, ...]:
+    """The pools in which missions of these types wait, by name."""
+    return tuple(sorted({definition.mission.pool for definition in types}))
+
+
 def rows_of(types: Iterable[MissionType]) -> list[Row]:
     """A row for each version of each type; a type may be named more than once."""
     return list({row.kind: row for definition in types for row in definition.rows()}.values())

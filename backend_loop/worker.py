@@ -28,7 +28,7 @@ from backend_loop.lease import Lease, Renewal
 from backend_loop.loops import audit
 from backend_loop.loops.announce import Announcer
 from backend_loop.loops.schedules import Schedules
-from backend_loop.mission import MissionType
+from backend_loop.mission_type import MissionType, pools_of
 from backend_loop.redis_clock import RedisClock
 from backend_loop.services import Services
 from backend_loop.shard_loop import CUT_S, ShardLoop
@@ -96,7 +96,8 @@ class LoopWorker(Worker):
         )
         limit = settings.max_transitions
         self.types = {kind: replace(one, plan=replace(one.plan, max_transitions=limit)) for kind, one in types.items()}
-        self.settings, self.redis_url = settings, redis_url
+        pools = settings.pools or pools_of(types.values())
+        self.settings, self.redis_url = settings.model_copy(update={"pools": pools}), redis_url
         self.device, self.services = device, services
         self.loops, self.checks, self._fleet = Loops(), health.Checks(), Fleet(settings.shards)
         self.shards: list[ShardLoop] = []

@@ -48,7 +48,9 @@ class Settings(BaseSettings):
         description="file of `dualloop types export`: the types a foreground knows where no worker has announced any",
     )
     missions: Annotated[tuple[str, ...], NoDecode] = Field((), description="import paths of mission modules, by comma")
-    pools: Annotated[tuple[str, ...], NoDecode] = Field(("default",), description="pools this worker serves, by comma")
+    pools: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="pools this worker serves, by comma; unset: those of all types that it knows"
+    )
     shards: int = Field(1, ge=1, le=1024, description="shards of the fleet; fixed at its first start")
 
     slots: int = Field(100, ge=1, description="missions a worker runs at a time")

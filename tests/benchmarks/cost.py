@@ -58,7 +58,7 @@ class _Course:
     def __init__(self, client: redis.Redis, batch: int, many: int) -> None:
         self._client, self._batch, self._many = client, batch, many
         self._counted = _Counted()
-        self._settings = Settings(_env_file=None)
+        self._settings = Settings(_env_file=None, pools=("default",))
 
     async def run(self, url: str) -> _Counted:
         link = await Link(url).open(wait_s=10)

@@ -127,7 +127,13 @@ async def test_p9_a_bulk_mission_gives_its_slot_to_urgent_work_after_a_commit(st
     assert pages == ["ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX"]  # each once: its slot was given at a commit
 
 
+async def test_p9_a_worker_that_chose_no_pools_runs_what_is_in_any_of_its_types(stack: Stack, front: Front) -> None:
+    for type_ in ("test.spoken", "test.noop"):
+        assert (await front.result(await front.send(type_)))["status"] == "SUCCEEDED"
+
+
 async def test_p9_workers_run_what_is_in_the_pools_that_they_chose(stack: Stack, front: Front) -> None:
+    await stack.workers[0].restart(DUALLOOP_POOLS="default")
     spoken = await front.send("test.spoken")
     assert (await front.result(await front.send("test.noop")))["status"] == "SUCCEEDED"
     assert (await front.state(spoken))[0] == "PENDING"  # the worker that is here serves `default` alone

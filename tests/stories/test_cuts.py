@@ -25,7 +25,7 @@ from shared.fleet import Fleet
 from shared.redis import Link
 from shared.settings import Settings
 
-SETTINGS = Settings(_env_file=None)
+SETTINGS = Settings(_env_file=None, pools=("default",))
 begun: dict[str, asyncio.Event] = {}
 
 
