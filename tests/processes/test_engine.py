@@ -127,7 +127,7 @@ async def test_p9_a_bulk_mission_gives_its_slot_to_urgent_work_after_a_commit(st
     assert pages == ["ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX"]  # each once: its slot was given at a commit
 
 
-async def test_p9_a_worker_that_chose_no_pools_runs_what_is_in_any_of_its_types(stack: Stack, front: Front) -> None:
+async def test_p9_a_worker_that_chose_no_pools_runs_what_is_in_any_of_its_types(front: Front) -> None:
     for type_ in ("test.spoken", "test.noop"):
         assert (await front.result(await front.send(type_)))["status"] == "SUCCEEDED"
 
