@@ -65,7 +65,7 @@ class Join(NamedTuple):
     """What a mission that waits for its children waits for.
 
     Attributes:
-        want: so many are to succeed; None: all.
+        want: so many are to succeed; None: all; 0: nobody is to live any more, whose end was wanted before included.
         fail: it fails once so many cannot succeed any more; else it goes on when nobody is left to wait for.
         event: taken when it is over; None: the handler is called again.
     """
@@ -97,17 +97,20 @@ def ended(known: Children, end: Child) -> tuple[Children, Child] | None:
     return None
 
 
-def covered(known: Children) -> list[Child]:
-    """Those that the next wait is about."""
-    return [one for one in known if not one.taken and not one.old]
+def covered(known: Children, join: Join | None = None) -> list[Child]:
+    """Those that this wait, or the next one, is about."""
+    dying = join is not None and join.want == 0
+    return [one for one in known if not one.old and (not one.taken or (dying and one.live))]
 
 
 def over(known: Children, join: Join) -> bool | None:
     """Whether what is waited for has come (True), or cannot come any more (False); None: it may yet."""
-    group = covered(known)
+    group = covered(known, join)
+    open_ = sum(one.status is None for one in group)
+    if join.want == 0:
+        return None if open_ else True
     want = len(group) if join.want is None else min(join.want, len(group))
     succeeded = sum(one.succeeded for one in group)
-    open_ = sum(one.status is None for one in group)
     if succeeded >= want:
         return True
     if join.fail:
@@ -191,7 +194,7 @@ def sentence(end: Child) -> str:
     return f"its child {name} ({end.type}) ended {end.status}" + (f", {why}" if why else "")
 
 
-def progress(known: Children) -> tuple[int, int]:
+def progress(known: Children, join: Join | None = None) -> tuple[int, int]:
     """How many of those that a wait is about have ended, and how many there are."""
-    group = covered(known)
+    group = covered(known, join)
     return sum(one.status is not None for one in group), len(group)

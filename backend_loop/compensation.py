@@ -196,16 +196,16 @@ def _sleep(course: Course, plan: Plan, signal: o.Sleep, now: int, _chance: float
 
 
 def _wait_for_children(course: Course, plan: Plan, signal: o.WaitForChildren, now: int, _chance: float) -> Reaction:
-    if not children.covered(course.children):
+    join = Join(signal.want, signal.on_failure == "fail", signal.event)
+    if not children.covered(course.children, join):
         if signal.event is not None:
             return _undone(course, plan, now)
         return _not_undone(course, "its undo waits for children and has none left to wait for: return nothing")
-    join = Join(signal.want, signal.on_failure == "fail", signal.event)
     waiting = course._replace(join=join, bound=signal.bound)
     if (over := _joined(waiting, plan, now)) is not None:
         return over
     until = None if signal.seconds is None else now + round(signal.seconds * 1000)
-    data = {"event": "wait", "for": "children", "children": children.progress(course.children)[1]}
+    data = {"event": "wait", "for": "children", "children": children.progress(course.children, join)[1]}
     return _wait(waiting, plan, WaitingFor.CHILDREN, until, data)
 
 
@@ -217,7 +217,7 @@ def _joined(course: Course, plan: Plan, now: int) -> Reaction | None:
     if not reached:
         alone = course._replace(children=children.taken(course.children, rest=True))
         return _not_undone(alone, children.sentence(children.failed(course.children)))
-    ended, all_ = children.progress(course.children)
+    ended, all_ = children.progress(course.children, join)
     awake = course._replace(children=children.taken(course.children), waiting_for=None, wake_at=None, join=None)
     if join.event is not None:
         return _undone(awake, plan, now)

@@ -211,7 +211,7 @@ def _happened(course: Course, plan: Plan, signal: o.Happened, now: int, _chance:
 def _wait_for_children(course: Course, plan: Plan, signal: o.WaitForChildren, now: int, _chance: float) -> Reaction:
     join = Join(signal.want, signal.on_failure == "fail", signal.event)
     waiting = course._replace(join=join, bound=signal.bound)
-    if not children.covered(course.children):
+    if not children.covered(course.children, join):
         if join.event is not None:
             return _take(waiting, plan, join.event, o.Go(join.event), now)
         message = f"{course.state} waits for children and has none left to wait for: spawn some, or name an event"
@@ -219,7 +219,7 @@ def _wait_for_children(course: Course, plan: Plan, signal: o.WaitForChildren, no
     if (over := _joined(waiting, plan, now)) is not None:
         return over
     until = None if signal.seconds is None else now + round(signal.seconds * 1000)
-    data = {"event": "wait", "for": "children", "children": children.progress(course.children)[1]}
+    data = {"event": "wait", "for": "children", "children": children.progress(course.children, join)[1]}
     return _wait(waiting, plan, now, WaitingFor.CHILDREN, until, data)
 
 
@@ -230,7 +230,7 @@ def _joined(course: Course, plan: Plan, now: int) -> Reaction | None:
         return None
     if not reached:
         return _child_failed(course, plan, now)
-    ended, all_ = children.progress(course.children)
+    ended, all_ = children.progress(course.children, join)
     awake = course._replace(children=children.taken(course.children))
     if join.event is not None:
         return _take(awake, plan, join.event, o.Go(join.event), now)

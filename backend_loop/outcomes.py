@@ -99,6 +99,9 @@ class WaitFor:
             _check("WaitFor.seconds", self.seconds)
 
 
+_WANT: Final[Mapping[str, int | None]] = {"all": None, "any": 1, "ended": 0}
+
+
 @dataclass(frozen=True, slots=True)
 class WaitForChildren:
     """Wait for the missions that this one has spawned, those that no earlier wait has taken; the target is given up.
@@ -107,7 +110,8 @@ class WaitForChildren:
     `event` is taken at once; without an event that is a mistake, and fails.
 
     Args:
-        policy: how many are to succeed: "all", "any" (one), or so many; more than there are means all.
+        policy: how many are to succeed: "all", "any" (one), or so many; more than there are means all. "ended": nobody
+            is to live any more, whom an earlier wait has told to end included, and however they end.
         on_failure: "fail": once so many cannot succeed any more the others are told to end, and the row's
             `child_failed` is taken, or the state fails with `child_failed`. "continue": it goes on when so many have
             succeeded, or nobody is left to wait for; who failed stands in `tools.children`.
@@ -117,7 +121,7 @@ class WaitForChildren:
             None: to the deadline.
     """
 
-    policy: Literal["all", "any"] | int = "all"
+    policy: Literal["all", "any", "ended"] | int = "all"
     on_failure: Literal["fail", "continue"] = "fail"
     bound: int | None = None
     event: str | None = None
@@ -125,8 +129,8 @@ class WaitForChildren:
 
     def __post_init__(self) -> None:
         """Raises ValueError: one of them is not what it may be."""
-        if self.policy not in {"all", "any"} and not _is_count(self.policy):
-            raise ValueError(f'WaitForChildren.policy is {self.policy!r}: say "all", "any" or a number from 1')
+        if self.policy not in _WANT and not _is_count(self.policy):
+            raise ValueError(f'WaitForChildren.policy is {self.policy!r}: say "all", "any", "ended" or a number from 1')
         if self.on_failure not in {"fail", "continue"}:
             raise ValueError(f'WaitForChildren.on_failure is {self.on_failure!r}: say "fail" or "continue"')
         if self.bound is not None and not _is_count(self.bound):
@@ -136,8 +140,8 @@ class WaitForChildren:
 
     @property
     def want(self) -> int | None:
-        """How many are to succeed; None: all."""
-        return None if self.policy == "all" else 1 if self.policy == "any" else int(self.policy)
+        """How many are to succeed; None: all; 0: nobody is to live."""
+        return _WANT[self.policy] if isinstance(self.policy, str) else self.policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@ def shown(child: Child, status: str | None) -> dict[str, Any]:
 
 def waited_for(course: Mapping[str, Any]) -> tuple[int, int] | None:
     """Of how many children the end is still waited for, and how many the wait is about; None: it waits for none."""
-    if course.get("join") is None:
+    if (join := course.get("join")) is None:
         return None
-    group = [one for one in children(course) if not one["taken"]]
+    dying = join[:1] == [0]  # then the wait is about those too whose end an earlier one has wanted
+    group = [one for one in children(course) if not one["taken"] or (dying and one["status"] is None)]
     return sum(one["status"] is None for one in group), len(group)

@@ -217,6 +217,20 @@ def test_a_row_may_say_what_a_failed_child_or_a_late_one_leads_to() -> None:
     assert timeout.end.error["code"] == "timeout"
 
 
+def test_who_was_told_to_end_may_be_waited_for_until_nobody_lives() -> None:
+    course = after(RUNNING._replace(state="NEXT"), Spawned(kids(4)), WaitForChildren(bound=3)).course
+    told = after(course, end(1, "FAILED"))
+    assert (told.course.state, names(told.tell), len(told.course.children)) == ("LAST", ["k2", "k3"], 3)
+    assert after(told.course, WaitForChildren("all", "continue", event="done")).end is not None, "they were taken"
+    waits = after(told.course, WaitForChildren("ended", event="done"))
+    assert (waits.course.waiting_for, waits.tell) == (WaitingFor.CHILDREN, ())
+    assert waited_for(from_json(document.write(waits.course, {}))) == (2, 2)
+    one = after(waits.course, end(2, "CANCELLED"))
+    assert (one.course.status, waited_for(from_json(document.write(one.course, {})))) == (Status.WAITING, (1, 1))
+    assert after(one.course, end(3, "FAILED")).course.status is Status.SUCCEEDED, "however they end"
+    assert after(RUNNING, WaitForChildren("ended", event="done")).course.state == "NEXT", "nobody lives"
+
+
 def test_an_optional_state_outlives_a_failed_child() -> None:
     course = Course("LAST", Status.RUNNING)
     skipped = after(after(course, Spawned(kids(1)), WaitForChildren()).course, end(1, "FAILED"))
