@@ -5,25 +5,20 @@ newer change wins before the act, and only a reading newer than the act counts a
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from backend_loop.devices.act import Act
 from backend_loop.devices.actions import ACTIONS, wanted
+from backend_loop.devices.freshness import freshness
 from backend_loop.devices.judge import Decision, Verdict, decide, judge, overridden
-from backend_loop.devices.protocol import (
-    ActUnknown,
-    Command,
-    DeviceRefused,
-    DeviceUnreachable,
-    OldFence,
-    Reading,
-)
+from backend_loop.devices.protocol import ActUnknown, DeviceRefused, DeviceUnreachable, OldFence, Reading
 from backend_loop.mission import Latest, Mission, state
 from backend_loop.outcomes import Fail, Go, Outcome, Retry, Stop
 from backend_loop.retry import Retry as Policy
 from backend_loop.toolbox import Toolbox
-from shared.clock import now_ms, parse_rfc3339, rfc3339
+from shared.clock import now_ms, parse_rfc3339
 from shared.status import ErrorCode, Priority, Reason
 
 LOOK_S: Final = 2.0
@@ -41,20 +36,17 @@ END_S: Final = 0.5
 """What verifying leaves of the mission's deadline, so that it ends with its own word and not with `deadline`."""
 
 
-def _schema(schema: dict[str, Any]) -> None:
-    """The rules of each action's value, so that the door refuses with 422 what the device would refuse later."""
-    schema["properties"]["action"]["enum"] = list(ACTIONS)
-    schema["allOf"] = [{"if": {"properties": {"action": {"const": name}}}, "then": _then(name)} for name in ACTIONS]
+def _instant(text: str) -> str:
+    parse_rfc3339(text)
+    return text
 
 
-def _then(name: str) -> dict[str, Any]:
-    action = ACTIONS[name]
-    if action.field is None:
-        return {"properties": {"value": {"type": "null"}}}
-    if action.between is None:
-        return {"properties": {"value": {"enum": list(action.choices)}}, "required": ["value"]}
-    low, high = action.between
-    return {"properties": {"value": {"type": "number", "minimum": low, "maximum": high}}, "required": ["value"]}
+Instant = Annotated[
+    str,
+    Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$", max_length=40),
+    AfterValidator(_instant),
+]
+"""A moment, in RFC 3339."""
 
 
 class DeviceControl(Mission):
@@ -73,25 +65,19 @@ class DeviceControl(Mission):
         "VERIFYING_RESULT": {"confirmed": "SUCCEEDED", "contradicted": "FAILED", "unconfirmed": "FAILED"},
     }
 
-    class Payload(BaseModel):
+    class Payload(Act):
         """What to do to which device."""
 
-        model_config = ConfigDict(extra="allow", json_schema_extra=_schema)
+        model_config = ConfigDict(extra="allow")
 
-        entity: str = Field(min_length=1, max_length=200, examples=["light.living_room"])
-        action: str = Field(examples=["turn_on"])
-        value: Any = Field(None, description="for actions that take one: percent, °C, or a word")
-        conflict: Literal["respect_newer", "force"] | None = Field(None, description="default: the command's own")
-
-        @model_validator(mode="after")
-        def _sensible(self) -> "DeviceControl.Payload":
-            wanted(self.action, self.value)
-            return self
-
-        @property
-        def command(self) -> Command:
-            """As devices take it."""
-            return Command(entity=self.entity, action=self.action, value=self.value)
+        asked_at: Instant | None = Field(
+            None, description="since when this is wanted; a person's change after it wins; default: since the command"
+        )
+        insist: bool = Field(
+            False,
+            description="act also where the device shows already what is wanted: an older act that is still under way "
+            "to it then comes too late, and is refused by its fence",
+        )
 
     class Context(BaseModel):
         """What was seen last before the act, when we looked, and since when the act may have happened (epoch ms)."""
@@ -121,7 +107,7 @@ class DeviceControl(Mission):
     async def already_done(self, tools: Toolbox[Payload, Context]) -> Outcome:
         """Nothing was done: the device already showed what is wanted."""
         reading = _before(tools)
-        return Go("done", _result(tools, "already_done", reading), _freshness(reading, verified=False))
+        return Go("done", _result(tools, "already_done", reading), freshness(reading, verified=False))
 
     @state("EXECUTING_COMMAND", acting=True, timeout_s=10, retry=Policy(tries=4, base_s=0.25, cap_s=5))
     async def execute(self, tools: Toolbox[Payload, Context]) -> Outcome:
@@ -179,19 +165,23 @@ def _before(tools: Tools) -> Reading:
 def _settled(tools: Tools, reading: Reading, looked_at: int) -> Outcome | None:
     """Why not to act, given this newest reading before the act; else it is kept."""
     before, tools.context.before = _before(tools), reading
-    command = tools.payload.command
-    if decide(reading, command, looked_at=looked_at) is Decision.ALREADY_DONE:
+    payload, command = tools.payload, tools.payload.command
+    if not payload.insist and decide(reading, command, looked_at=looked_at) is Decision.ALREADY_DONE:
         return Go("already_done")
-    force = (tools.payload.conflict or tools.envelope.conflict) == "force"
-    if not force and overridden(before, reading, command, asked_at=parse_rfc3339(tools.envelope.created_at)):
+    force = (payload.conflict or tools.envelope.conflict) == "force"
+    asked_at = parse_rfc3339(payload.asked_at or tools.envelope.created_at)
+    if not force and overridden(before, reading, command, asked_at=asked_at):
         tools.context.before = before
-        return Stop(Reason.OVERRIDDEN, _result(tools, None, reading), _freshness(reading, verified=False))
+        return Stop(Reason.OVERRIDDEN, _result(tools, None, reading), freshness(reading, verified=False))
     return None
 
 
 def _after_all(tools: Tools, reading: Reading, acted_at: int) -> Outcome | None:
     """What a try whose end nobody knows has done, as far as this reading shows; None: nothing, act with its key."""
-    verdict = judge(_before(tools), reading, tools.payload.command, acted_at=acted_at)
+    before, command = _before(tools), tools.payload.command
+    if tools.payload.insist and decide(before, command, looked_at=before.observed_at) is Decision.ALREADY_DONE:
+        return None  # what is wanted was to be seen before the act too, and does not prove that it arrived
+    verdict = judge(before, reading, command, acted_at=acted_at)
     if verdict is Verdict.CONTRADICTED:
         return _verdict(tools, reading, verdict, acted_at)
     if verdict is Verdict.CONFIRMED:
@@ -208,7 +198,7 @@ def _verdict(tools: Tools, reading: Reading, verdict: Verdict, acted_at: int) ->
         Verdict.CONTRADICTED: f"{tools.payload.entity} shows {seen}: somebody changed it by hand after the command",
         Verdict.UNCONFIRMED: f"{tools.payload.entity} shows {seen} although it was told otherwise",
     }
-    fresh = _freshness(reading, verified=reading.observed_at >= acted_at)
+    fresh = freshness(reading, verified=reading.observed_at >= acted_at)
     return Go(verdict.value, _result(tools, verdict.value, reading), fresh, details[verdict])
 
 
@@ -227,13 +217,3 @@ def _again(message: str, pause: float) -> Retry:
 def _result(tools: Tools, outcome: str | None, reading: Reading) -> dict[str, Any]:
     said = {} if outcome is None else {"outcome": outcome}
     return {**said, "entity": tools.payload.entity, "value": reading.value, "before": _before(tools).value}
-
-
-def _freshness(reading: Reading, *, verified: bool) -> dict[str, Any]:
-    return {
-        "observed_at": rfc3339(reading.observed_at),
-        "age_ms": max(0, now_ms() - reading.observed_at),
-        "verified": verified,
-        "source": reading.source,
-        "version": reading.version,
-    }

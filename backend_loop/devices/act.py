@@ -1,0 +1,49 @@
+"""What may be said of an act in a payload: the model, and the JSON Schema by which the door refuses nonsense."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from backend_loop.devices.actions import ACTIONS, wanted
+from backend_loop.devices.protocol import Command
+
+
+def _schema(schema: dict[str, Any]) -> None:
+    """The rules of each action's value, so that the door refuses with 422 what the device would refuse later."""
+    schema["properties"]["action"]["enum"] = list(ACTIONS)
+    schema["allOf"] = [{"if": {"properties": {"action": {"const": name}}}, "then": _then(name)} for name in ACTIONS]
+
+
+def _then(name: str) -> dict[str, Any]:
+    action = ACTIONS[name]
+    if action.field is None:
+        return {"properties": {"value": {"type": "null"}}}
+    if action.between is None:
+        return {"properties": {"value": {"enum": list(action.choices)}}, "required": ["value"]}
+    low, high = action.between
+    return {"properties": {"value": {"type": "number", "minimum": low, "maximum": high}}, "required": ["value"]}
+
+
+class Act(BaseModel):
+    """What to do to which device."""
+
+    model_config = ConfigDict(json_schema_extra=_schema)
+
+    entity: str = Field(min_length=1, max_length=200, examples=["light.living_room"])
+    action: str = Field(examples=["turn_on"])
+    value: Any = Field(None, description="for actions that take one: percent, °C, or a word")
+    conflict: Literal["respect_newer", "force"] | None = Field(None, description="default: the command's own")
+
+    @model_validator(mode="after")
+    def _sensible(self) -> "Act":
+        wanted(self.action, self.value)
+        return self
+
+    @property
+    def command(self) -> Command:
+        """As devices take it."""
+        return Command(entity=self.entity, action=self.action, value=self.value)
+
+    def __str__(self) -> str:
+        """For a person."""
+        return " ".join(str(part) for part in (self.action, self.entity, self.value) if part is not None)
