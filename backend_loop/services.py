@@ -106,7 +106,7 @@ def _read(name: str, answer: httpx.Response) -> dict[str, Any]:
     sentence = f"{name}: {told if isinstance(told, str) else f'HTTP {answer.status_code}'}"
     if answer.is_client_error and answer.status_code not in NOT_NOW:
         raise ServiceRefused(sentence, str((document or {}).get("code", answer.status_code)))
-    raise ServiceUnavailable(sentence, _after_s(answer.headers.get("retry-after")))
+    raise ServiceUnavailable(sentence, retry_after_s(answer.headers.get("retry-after")))
 
 
 def _document(answer: httpx.Response) -> dict[str, Any] | None:
@@ -117,8 +117,8 @@ def _document(answer: httpx.Response) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _after_s(header: str | None) -> float:
-    """Seconds or a date; nothing where it is neither."""
+def retry_after_s(header: str | None) -> float:
+    """Seconds from now that a ``Retry-After`` asks for, as a number or a date; 0 where it is neither."""
     if header is None:
         return 0.0
     if header.isascii() and header.isdigit():

@@ -10,7 +10,7 @@ import pytest
 from backend_loop.mission import outcome_of
 from backend_loop.missions.order_fulfil import OrderFulfil
 from backend_loop.outcomes import LONGEST_S, Fail, Retry
-from backend_loop.services import ServiceRefused, ServiceUnavailable, _after_s, _read
+from backend_loop.services import ServiceRefused, ServiceUnavailable, _read, retry_after_s
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ from backend_loop.services import ServiceRefused, ServiceUnavailable, _after_s, 
     ],
 )
 def test_retry_after_in_seconds_or_nothing(header: str | None, seconds: float) -> None:
-    assert _after_s(header) == seconds
+    assert retry_after_s(header) == seconds
 
 
 def test_retry_after_as_a_date() -> None:
     at = datetime.now(UTC) + timedelta(seconds=60)
-    assert 58 <= _after_s(format_datetime(at, usegmt=True)) <= 60
+    assert 58 <= retry_after_s(format_datetime(at, usegmt=True)) <= 60
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
