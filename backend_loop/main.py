@@ -8,6 +8,7 @@ import uvloop
 from backend_loop import registry
 from backend_loop.devices.http import HttpDevice, http_client
 from backend_loop.mission import DefinitionError
+from backend_loop.model import model_of
 from backend_loop.services import Services
 from backend_loop.worker import LoopWorker, port_file
 from shared import garbage, health, logs, redis_url, telemetry
@@ -37,7 +38,11 @@ def run(settings: Settings) -> None:
     client = http_client()
     device = HttpDevice(settings.home_url, client) if settings.home_url else None
     services = Services(settings.outside_url, client) if settings.outside_url else None
-    worker = LoopWorker(types, settings, settings.redis_url, device=device, services=services)
+    try:
+        model = model_of(settings, client)
+    except ValueError as error:
+        raise SystemExit(str(error)) from error
+    worker = LoopWorker(types, settings, settings.redis_url, device=device, services=services, model=model)
     serving = loop.create_task(
         health.serve(worker.checks, settings.host, settings.health_port, port_file(settings, worker.instance))
     )

@@ -12,6 +12,7 @@ from backend_loop.executors import Executors
 from backend_loop.files import Files
 from backend_loop.lease import Lease
 from backend_loop.mission import MissionType
+from backend_loop.model import Model
 from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.runner import Runner
 from backend_loop.services import Services
@@ -46,7 +47,7 @@ class ShardLoop:
         store: of the shard.
         types: what this process knows, by ``type@version``.
         slots: shared by all shards.
-        clock, admission, executors, device, services, spawning: what handlers may use.
+        clock, admission, executors, device, services, model, spawning: what handlers may use.
         carrier: of its outboxes.
         suspects: those of this worker that run alone.
         watch: over its event loop.
@@ -71,6 +72,7 @@ class ShardLoop:
         spawning: Spawning,
         carrier: Carrier,
         services: Services | None = None,
+        model: Model | None = None,
     ) -> None:
         """Nothing runs yet: start its `loops`."""
         self._store, self._types, self._slots, self._suspects = store, types, slots, suspects
@@ -83,6 +85,7 @@ class ShardLoop:
             max_output=settings.max_output,
             device=device,
             services=services,
+            model=model,
             spawning=spawning,
             files=Files(settings.files_path),
             database=settings.database_url,

@@ -27,6 +27,7 @@ from backend_loop.files import Files
 from backend_loop.lease import Lease, Renewal
 from backend_loop.lifeline import die_with, take_along
 from backend_loop.mission import Mission, MissionType
+from backend_loop.model import model_of
 from backend_loop.redis_clock import RedisClock
 from backend_loop.runner import Runner
 from backend_loop.services import Services
@@ -72,8 +73,7 @@ class Facts(NamedTuple):
 
     def pack(self) -> bytes:
         """A line of JSON."""
-        settings = self.settings.model_dump(mode="json")
-        return to_json({**self._asdict(), "settings": settings, "path": sys.path}) + b"\n"
+        return to_json({**self._asdict(), "settings": self.settings.opened(), "path": sys.path}) + b"\n"
 
     @classmethod
     def unpack(cls, line: bytes) -> "Facts":
@@ -134,6 +134,7 @@ class Solo:
             max_output=settings.max_output,
             device=HttpDevice(settings.home_url, client) if settings.home_url else None,
             services=Services(settings.outside_url, client) if settings.outside_url else None,
+            model=model_of(settings, client),
             spawning=spawning,
             files=Files(settings.files_path),
             database=settings.database_url,

@@ -77,6 +77,12 @@ class Spawning:
         self._fleet, self._catalogue, self._deadline_s = fleet, catalogue, deadline_s
         self._own = {one.type: (one.row(), one.mission.Payload) for one in types}
 
+    def row(self, type_: str) -> Row | None:
+        """What is known of a type; None: nobody has announced it."""
+        if (own := self._own.get(type_)) is not None:
+            return own[0]
+        return None if (entry := self._catalogue.find(type_)) is None else entry.row
+
     def child(  # noqa: PLR0913  what may be said of a child
         self,
         parent: Parent,

@@ -1,7 +1,7 @@
 """What a handler is given: its context, the facts of its run, and guarded ways to the outside."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -12,11 +12,13 @@ from backend_loop.devices.protocol import Command, Device, DeviceUnreachable, Re
 from backend_loop.files import NO_FILES, File, Files
 from backend_loop.lease import Lease
 from backend_loop.machine import Course
+from backend_loop.model import Function, Model, Thought
 from backend_loop.outcomes import LONGEST_S
 from backend_loop.redis_clock import RedisClock
 from backend_loop.services import Services, ServiceUnavailable, Stamp
 from backend_loop.spawning import Brood, Parent, SpawnError, Spawning
 from backend_loop.store import Claimed, LapsedError
+from shared.catalogue import Row
 from shared.envelope import Envelope
 from shared.status import Priority, Status
 from shared.telemetry import Trace
@@ -50,6 +52,7 @@ class Outside:
         max_output: bytes that a commit's document, result and events may have together.
         device: the way to devices, if there is one.
         services: the way to outside services, if there is one.
+        model: the way to a language model, if there is one.
         spawning: makes children.
         files: the folder of the files that missions make.
         database: URL of the database, for `backend_loop.database.connect`.
@@ -64,6 +67,7 @@ class Outside:
     max_output: int = 1024 * 1024
     device: Device | None = None
     services: Services | None = None
+    model: Model | None = None
     spawning: Spawning | None = None
     files: Files = NO_FILES
     database: str = ""
@@ -327,6 +331,30 @@ class Toolbox(Generic[P, C]):
         self.check()
         stamp = Stamp(self.key, self.fence, self.traceparent)
         return await services.post(path, body, within_s=self._within(within_s), stamp=stamp)
+
+    async def think(
+        self, messages: Sequence[Mapping[str, Any]], *, functions: Sequence[Function] = (), within_s: float = 60.0
+    ) -> Thought:
+        """Ask the language model, unless lease or deadline are gone. What it wants done is for the handler to judge.
+
+        Another try, or another worker after a kill, asks again: few servers know the key that goes along, so it may be
+        paid for twice, and may answer otherwise. What counts is the answer that is committed.
+
+        Raises:
+            ServiceUnavailable, ServiceRefused: see `backend_loop.model`.
+            DeadlinePassedError, LapsedError: see `check`.
+        """
+        model = self._outside.model
+        if model is None:
+            raise ServiceUnavailable("no model is configured: set DUALLOOP_MODEL_URL, or start all with `dualloop up`")
+        self.check()
+        return await model.think(
+            messages, functions, within_s=self._within(within_s), key=self.key, traceparent=self.traceparent
+        )
+
+    def announced(self, type: str) -> Row | None:  # noqa: A002  the word of the contract
+        """What is known of a mission type in its newest version, here or by a live worker; None: nothing."""
+        return None if self._outside.spawning is None else self._outside.spawning.row(type)
 
     def _within(self, within_s: float) -> float:
         return min(within_s, max(0.0, self.remaining_s()))

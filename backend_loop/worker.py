@@ -29,6 +29,7 @@ from backend_loop.loops import audit
 from backend_loop.loops.announce import Announcer
 from backend_loop.loops.schedules import Schedules
 from backend_loop.mission_type import MissionType, pools_of
+from backend_loop.model import Model
 from backend_loop.redis_clock import RedisClock
 from backend_loop.services import Services
 from backend_loop.shard_loop import CUT_S, ShardLoop
@@ -69,10 +70,11 @@ class LoopWorker(Worker):
         redis_url: where its Redis is.
         device: the way to devices, for handlers that observe and act.
         services: the way to outside services, for handlers that call them.
+        model: the way to a language model, likewise.
         arq: further arguments of ``arq.Worker``: ``functions cron_jobs on_startup on_shutdown burst handle_signals``.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  wired in one place
         self,
         types: Mapping[str, MissionType],
         settings: Settings,
@@ -80,6 +82,7 @@ class LoopWorker(Worker):
         *,
         device: Device | None = None,
         services: Services | None = None,
+        model: Model | None = None,
         **arq: Any,
     ) -> None:
         """Wire the process; nothing is opened yet."""
@@ -98,7 +101,7 @@ class LoopWorker(Worker):
         self.types = {kind: replace(one, plan=replace(one.plan, max_transitions=limit)) for kind, one in types.items()}
         pools = settings.pools or pools_of(types.values())
         self.settings, self.redis_url = settings.model_copy(update={"pools": pools}), redis_url
-        self.device, self.services = device, services
+        self.device, self.services, self.model = device, services, model
         self.loops, self.checks, self._fleet = Loops(), health.Checks(), Fleet(settings.shards)
         self.shards: list[ShardLoop] = []
         self._catalogue = Catalogue()
@@ -217,6 +220,7 @@ class LoopWorker(Worker):
                 executors=self._executors,
                 device=self.device,
                 services=self.services,
+                model=self.model,
                 spawning=spawning,
                 carrier=Carrier(link, shard, self._fleet, self.settings),
                 suspects=suspects,

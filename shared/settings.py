@@ -1,9 +1,9 @@
 """One settings class for every process: environment prefix ``DUALLOOP_``, ``.env`` honoured."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 Seconds = Annotated[float, Field(gt=0)]
@@ -30,6 +30,11 @@ class Settings(BaseSettings):
     outside_url: str | None = Field(
         None, description="base URL of the outside services that missions call; unset: that of the state folder"
     )
+    model_url: str | None = Field(
+        None, description="base URL of an OpenAI-compatible model, with its /v1; unset: the demonstration's, if it runs"
+    )
+    model_name: str | None = Field(None, description="which of its models; unset: none is named")
+    model_key: SecretStr | None = Field(None, description="key that it wants; never logged")
     state_dir: Path = Field(
         Path(".dualloop"), description="folder of the embedded Redis, the home, the outside services and process files"
     )
@@ -123,6 +128,11 @@ class Settings(BaseSettings):
     def database_url(self) -> str:
         """URL of the database, absolute unless it was given otherwise."""
         return self.database or f"sqlite:///{(self.state_dir / 'data.sqlite').absolute()}"
+
+    def opened(self) -> dict[str, Any]:
+        """As JSON carries it, secrets as they are: for the pipe to a child of this process, and nothing else."""
+        secrets = {name: value.get_secret_value() for name, value in self if isinstance(value, SecretStr)}
+        return self.model_dump(mode="json") | secrets
 
     @property
     def renew_s(self) -> float:
