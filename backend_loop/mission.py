@@ -6,6 +6,7 @@ from typing import ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from backend_loop.budget import BudgetSpentError
 from backend_loop.course import Plan, StatePlan
 from backend_loop.definition import check, check_versions, skip_event
 from backend_loop.mission_type import MissionType
@@ -113,8 +114,11 @@ class Mission:
 def outcome_of(error: BaseException, definition: MissionType) -> Fail | Again:
     """What a handler's exception means: its nearest class that the type names decides; unknown ones are tried again.
 
-    One that has `after_s` is tried again in so many seconds at the earliest, as the other side asked.
+    One that has `after_s` is tried again in so many seconds at the earliest, as the other side asked. A batch in which
+    too much has failed has failed.
     """
+    if isinstance(error, BudgetSpentError):
+        return Fail(str(error), result=error.report)
     mission = definition.mission
     sentence = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     for kind in type(error).__mro__:
