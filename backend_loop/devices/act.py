@@ -11,10 +11,17 @@ from backend_loop.devices.protocol import Command
 def _schema(schema: dict[str, Any]) -> None:
     """The rules of each action's value, so that the door refuses with 422 what the device would refuse later."""
     schema["properties"]["action"]["enum"] = list(ACTIONS)
-    schema["allOf"] = [{"if": {"properties": {"action": {"const": name}}}, "then": _then(name)} for name in ACTIONS]
+    alike = dict[str, tuple[list[str], dict[str, Any]]]()
+    for name in ACTIONS:
+        rule = _value_of(name)
+        alike.setdefault(str(rule), ([], rule))[0].append(name)
+    schema["allOf"] = [
+        {"if": {"properties": {"action": {"enum": names}}, "required": ["action"]}, "then": rule}
+        for names, rule in alike.values()
+    ]
 
 
-def _then(name: str) -> dict[str, Any]:
+def _value_of(name: str) -> dict[str, Any]:
     action = ACTIONS[name]
     if action.field is None:
         return {"properties": {"value": {"type": "null"}}}
