@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from backend_loop.budget import NONE_MAY_FAIL, Budget
+
 SIGN: Final = ":"
 """Stands between stage and chunk in the name of a child."""
 
@@ -60,8 +62,7 @@ class Standing(NamedTuple):
         live: how many children have not ended.
         failed: where a chunk has failed; it goes no further.
         through: sizes of the chunks that have ended in the last stage, summed up. lost: of those that have failed.
-        spent: more was lost than may be, so nothing begins any more.
-        over: nothing lives, and nothing begins.
+        spent: why nothing begins any more: more was lost than may be; None: it was not.
     """
 
     begin: tuple[Step, ...]
@@ -69,7 +70,7 @@ class Standing(NamedTuple):
     failed: tuple[Step, ...]
     through: int
     lost: int
-    spent: bool
+    spent: str | None
 
     @property
     def over(self) -> bool:
@@ -84,12 +85,12 @@ class Line:
     Args:
         stages: in order.
         sizes: of the chunks, in the unit of the budget, such as rows.
-        budget: so much may be lost.
+        budget: so much of all that there is may be lost.
     """
 
     stages: Sequence[Stage]
     sizes: Sequence[int]
-    budget: int = 0
+    budget: Budget = NONE_MAY_FAIL
 
     def __post_init__(self) -> None:
         """Raises ValueError: nothing could ever go through."""
@@ -123,8 +124,8 @@ class Line:
             else:
                 through += size
         gone = sum(self.sizes[step.chunk] for step in failed)
-        spent = lost + gone > self.budget
-        begin = () if spent else tuple(self._begin(waiting, live))
+        spent = self.budget.spent(sum(self.sizes), lost + gone, whole=True)
+        begin = () if spent is not None else tuple(self._begin(waiting, live))
         return Standing(begin, sum(map(len, live)), tuple(failed), through, gone, spent)
 
     def _begin(self, waiting: Sequence[Sequence[int]], live: Sequence[Sequence[int]]) -> list[Step]:

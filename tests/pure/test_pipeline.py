@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backend_loop.budget import Budget
 from backend_loop.pipeline import Line, Stage, Standing, Step
 
 Ends = dict[str, bool | None]
@@ -63,8 +64,8 @@ class Run:
         assert self.standing.lost == sum(size for size, place in sizes if place[1] == "failed")
         assert self.standing.live + len(self.standing.begin) == len(self.live)
         assert self.standing.over is not bool(self.live)
-        assert self.standing.spent == (self.standing.lost > self.line.budget)
-        if self.standing.over and not self.standing.spent:
+        assert (self.standing.spent is not None) == (self.standing.lost > (self.line.budget.count or 0))
+        if self.standing.over and self.standing.spent is None:
             assert {place[1] for place in places} <= {"through", "failed"}, (
                 "every chunk is through, or is counted failed"
             )
@@ -94,12 +95,12 @@ def explore(run: Run, visit: Callable[[Run], None]) -> int:
 def test_every_order_of_ends_keeps_the_bounds_and_comes_to_an_end(
     at_once: int, ahead: int, in_order: bool, budget: int
 ) -> None:
-    line = Line(stages((at_once, ahead, False), (at_once, ahead, in_order)), (1, 2, 1), budget)
+    line = Line(stages((at_once, ahead, False), (at_once, ahead, in_order)), (1, 2, 1), Budget(budget))
     assert explore(Run(line), Run.check) > 10
 
 
 def test_it_goes_on_from_any_standing_as_if_it_had_never_stopped() -> None:
-    line = Line(stages((2, 2, False), (1, 1, False)), (1, 1, 1), 9)
+    line = Line(stages((2, 2, False), (1, 1, False)), (1, 1, 1), Budget(9))
 
     def again(run: Run) -> None:
         resumed = Run(line, run.ends)
@@ -125,7 +126,7 @@ shapes = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 5), st.booleans())
 def test_a_line_of_any_shape_goes_through(
     shape: list[tuple[int, int, bool]], sizes: list[int], budget: int, data: st.DataObject
 ) -> None:
-    run = Run(Line(stages(*shape), sizes, budget))
+    run = Run(Line(stages(*shape), sizes, Budget(budget)))
     run.check()
     for _ in range(len(shape) * len(sizes)):
         if not run.live:
@@ -150,15 +151,23 @@ def test_what_is_nearly_through_goes_first() -> None:
 
 
 def test_the_budget_counts_what_was_lost_inside_of_chunks_too() -> None:
-    line = Line(stages((1, 1, False)), (10, 10), 12)
-    assert not line.standing({"s0:0": False}, lost=2).spent
+    line = Line(stages((1, 1, False)), (10, 10), Budget(12))
+    assert line.standing({"s0:0": False}, lost=2).spent is None
     spent = line.standing({"s0:0": False}, lost=3)
-    assert (spent.spent, spent.begin, spent.over, spent.lost) == (True, (), True, 10)
+    assert (spent.spent, spent.begin) == ("13 of 20 items failed, and 12 may", ())
+    assert (spent.over, spent.lost) == (True, 10)
+
+
+def test_a_share_is_one_of_all_that_there_is() -> None:
+    line = Line(stages((1, 1, False)), (10,) * 100, Budget(share=0.01))
+    assert line.standing({}, lost=10).spent is None
+    assert line.standing({}, lost=11).spent == "11 of 1000 items failed, and 0.01 of them may"
 
 
 def test_once_the_budget_is_spent_what_is_under_way_is_waited_for() -> None:
     run = Run(Line(stages((2, 9, False), (2, 9, False)), (1,) * 4)).end("s0:0", well=False)
-    assert (run.standing.spent, run.standing.over, run.live) == (True, False, ["s0:1"])
+    assert (run.standing.over, run.live) == (False, ["s0:1"])
+    assert run.standing.spent == "1 of 4 items failed, and none may"
     assert run.end("s0:1", well=True).standing.over
 
 
