@@ -1,0 +1,524 @@
+"""A batch as its author has it, in the loop and beside it: tools are played, files are real."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend_loop.batch import Budget, BudgetSpentError, Ledger, Seek, each, each_sync
+from backend_loop.files import File, Files
+from backend_loop.ledger import KEPT
+from backend_loop.services import ServiceUnavailable
+from backend_loop.store import LapsedError
+from backend_loop.toolbox import DeadlinePassedError
+
+TASK = "0" * 40
+Work = Callable[[int, str], Any]
+
+
+class Killed(BaseException):
+    """kill -9, as far as a handler can tell."""
+
+
+class Desk:
+    """A mission and its tools: what a checkpoint has kept is where the next run begins."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = Files(folder)
+        self.key = f"{TASK}:1:SENDING:1"
+        self.kept = Ledger().model_dump_json()
+        self.ledger = Ledger()
+        self.fence = 0
+        self.told: list[tuple[float, float | None, str | None]] = []
+        self.checkpoints: list[int] = []
+        self.on_checkpoint: Callable[[], None] = lambda: None
+        self.on_check: Callable[[], None] = lambda: None
+
+    def begin(self) -> Ledger:
+        """A new run, under a new lease."""
+        self.fence += 1
+        self.ledger = Ledger.model_validate_json(self.kept)
+        return self.ledger
+
+    def file(self, name: str) -> File:
+        return self.files.file(TASK, name, self.fence, self.check)
+
+    def check(self) -> None:
+        self.on_check()
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        self.told.append((done, total, message))
+
+    def keep(self) -> None:
+        """What a commit writes down: a checkpoint's, or that of a failed try."""
+        self.kept = self.ledger.model_dump_json()
+
+    def checkpoint(self) -> None:
+        self.keep()
+        self.checkpoints.append(self.ledger.done)
+        self.on_checkpoint()
+
+    def report(self) -> list[dict[str, Any]]:
+        assert self.ledger.report is not None
+        return [json.loads(line) for line in self.files.find(self.ledger.report).read_text().splitlines()]
+
+
+class Awaited:
+    """A desk as a handler in the loop has it."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk, self.key = desk, desk.key
+        self.file, self.progress = desk.file, desk.progress
+
+    async def checkpoint(self) -> None:
+        await asyncio.sleep(0)
+        self.desk.checkpoint()
+
+
+async def in_loop(desk: Desk, items: Any, work: Work, **terms: Any) -> Ledger:
+    async def one(item: int, key: str) -> Any:
+        await asyncio.sleep(0)
+        return work(item, key)
+
+    ledger = desk.begin()
+    await each(Awaited(desk), ledger, items, one, **({"key": str} | terms))
+    return ledger
+
+
+async def beside_it(desk: Desk, items: Any, work: Work, **terms: Any) -> Ledger:
+    ledger = desk.begin()
+    await asyncio.to_thread(partial(each_sync, desk, ledger, items, work, **({"key": str} | terms)))
+    return ledger
+
+
+Run = Callable[..., Any]
+both = pytest.mark.parametrize("run", [in_loop, beside_it])
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def double(item: int, _key: str) -> int:
+    return 2 * item
+
+
+def picky(item: int, _key: str) -> int:
+    if item % 7 == 3:
+        raise ValueError(f"{item} is not liked")
+    return item
+
+
+@both
+async def test_all_items_are_worked_on_counted_told_and_reported(desk: Desk, run: Run) -> None:
+    ledger = await run(desk, list(range(25)), double, every=10)
+    assert (ledger.done, ledger.failed, ledger.ended, ledger.succeeded) == (25, 0, True, 25)
+    assert desk.checkpoints == [10, 20]
+    assert desk.told[-1] == (25, 25, None)
+    assert desk.report() == [{"index": n, "key": str(n), "ok": True, "result": 2 * n} for n in range(25)]
+    assert ledger.report == f"/v1/files/{TASK}/items.jsonl"
+    assert ledger.summary() == {"done": 25, "failed": 0, "failures": [], "report": ledger.report}
+
+
+POINTS = 27
+"""Before each of 25 items, and at each of two checkpoints."""
+
+
+@both
+@pytest.mark.parametrize("point", range(POINTS + 1))
+async def test_wherever_it_is_killed_it_goes_on_behind_its_checkpoint_and_reports_the_same(
+    tmp_path: Path, run: Run, point: int
+) -> None:
+    """At the last point nothing but the commit is left."""
+    whole, desk = Desk(tmp_path / "whole"), Desk(tmp_path / "killed")
+    await run(whole, range(25), picky, every=10, budget=Budget())
+    worked = Counter[tuple[int, str]]()
+    die = desk.on_checkpoint = _after(point + 1)
+
+    def work(item: int, key: str) -> int:
+        die()
+        worked[item, key] += 1
+        return picky(item, key)
+
+    survived = True
+    try:
+        await run(desk, range(25), work, every=10, budget=Budget())
+    except (Killed, BaseExceptionGroup):
+        survived = False
+    assert survived == (point == POINTS)
+    behind = Ledger.model_validate_json(desk.kept).done
+    die = desk.on_checkpoint = lambda: None
+    ledger = await run(desk, range(25), work, every=10, budget=Budget())
+    assert ledger == whole.ledger
+    assert desk.report() == whole.report()
+    assert {item for (item, _), times in worked.items() if times > 1} <= set(range(behind, 25))
+    assert {key for _, key in worked} == {f"{desk.key}:{n}" for n in range(25)}, "one key an item, whatever happens"
+
+
+@both
+async def test_what_an_item_raises_is_its_own_failure(desk: Desk, run: Run) -> None:
+    ledger = await run(desk, range(20), picky, every=6, budget=Budget(count=3))
+    assert (ledger.done, ledger.failed) == (20, 3)
+    assert [(one.index, one.key, one.error) for one in ledger.failures] == [
+        (n, str(n), f"ValueError: {n} is not liked") for n in (3, 10, 17)
+    ]
+    assert desk.report()[10] == {"index": 10, "key": "10", "ok": False, "error": "ValueError: 10 is not liked"}
+    assert desk.told[-1] == (20, 20, "3 failed")
+
+
+@both
+async def test_the_context_has_the_first_failures_and_the_report_has_all(desk: Desk, run: Run) -> None:
+    def never(_item: int, _key: str) -> None:
+        raise ValueError("x" * 1000)
+
+    ledger = await run(desk, range(3 * KEPT), never, every=7, budget=Budget())
+    assert (ledger.failed, len(ledger.failures)) == (3 * KEPT, KEPT)
+    assert len(ledger.model_dump_json()) < KEPT * 500
+    assert len(desk.report()) == 3 * KEPT
+
+
+@both
+async def test_once_the_budget_is_spent_no_more_is_begun_and_the_report_says_why(desk: Desk, run: Run) -> None:
+    seen: list[int] = []
+
+    def work(item: int, key: str) -> int:
+        seen.append(item)
+        return picky(item, key)
+
+    with pytest.raises(BudgetSpentError, match="2 of 11 items failed, and 1 may") as spent:
+        await run(desk, range(100), work, every=50, budget=Budget(count=1))
+    assert seen == list(range(11))
+    assert spent.value.report["report"] == desk.ledger.report
+    assert (spent.value.report["done"], spent.value.report["failed"]) == (11, 2)
+    assert len(desk.report()) == 11
+
+
+@both
+async def test_unless_it_is_said_no_item_may_fail(desk: Desk, run: Run) -> None:
+    with pytest.raises(BudgetSpentError, match="none may"):
+        await run(desk, range(10), picky)
+
+
+@both
+async def test_a_share_of_few_items_is_looked_at_when_there_are_no_more(desk: Desk, run: Run) -> None:
+    def never(_item: int, _key: str) -> None:
+        raise ValueError
+
+    with pytest.raises(BudgetSpentError, match="5 of 5"):
+        await run(desk, range(5), never, every=2, budget=Budget(share=0.5))
+
+
+@both
+async def test_what_is_wrong_with_all_ends_the_try_and_the_next_one_goes_on_there(desk: Desk, run: Run) -> None:
+    down = True
+    seen: list[int] = []
+
+    def work(item: int, _key: str) -> int:
+        if item == 7 and down:
+            raise ServiceUnavailable("it is down", 3.0)
+        seen.append(item)
+        return item
+
+    with pytest.raises(ServiceUnavailable) as fault:
+        await run(desk, range(10), work, every=5)
+    assert fault.value.after_s == 3.0
+    desk.keep()  # as the commit of a failed try does
+    down = False
+    ledger = await run(desk, range(10), work, every=5)
+    assert seen == list(range(10))
+    assert (ledger.done, ledger.failed, len(desk.report())) == (10, 0, 10)
+
+
+@both
+async def test_an_author_says_what_is_wrong_with_all(desk: Desk, run: Run) -> None:
+    def work(item: int, _key: str) -> None:
+        raise (ServiceUnavailable("one is down") if item else ConnectionError("the line is"))
+
+    with pytest.raises(ConnectionError):
+        await run(desk, range(3), work, transient=(ConnectionError,))
+    ledger = await run(desk, range(1, 3), work, transient=(ConnectionError,), budget=Budget())
+    assert ledger.failed == 2
+
+
+@both
+@pytest.mark.parametrize("error", [LapsedError("the lease has run out"), DeadlinePassedError()])
+async def test_lease_and_deadline_are_no_failure_of_an_item(desk: Desk, run: Run, error: Exception) -> None:
+    def work(item: int, _key: str) -> None:
+        if item == 3:
+            raise error
+
+    with pytest.raises(type(error)):
+        await run(desk, range(10), work, budget=Budget())
+    assert desk.ledger.failed == 0
+    assert desk.ledger.done == (0 if isinstance(error, LapsedError) else 3)
+
+
+@both
+async def test_what_the_source_raises_is_raised_once_what_is_done_is_kept(desk: Desk, run: Run) -> None:
+    def source() -> Iterator[int]:
+        yield from range(5)
+        raise OSError("the file ends here")
+
+    with pytest.raises(OSError, match="ends here"):
+        await run(desk, source(), double, every=3)
+    assert desk.ledger.done == 5
+
+
+@both
+async def test_a_slow_batch_writes_checkpoints_before_it_has_enough_items(desk: Desk, run: Run) -> None:
+    await run(desk, range(4), double, every=100, every_s=1e-9)
+    assert desk.checkpoints == [1, 2, 3, 4]
+
+
+@both
+async def test_a_source_that_can_seek_goes_on_from_its_cursor(desk: Desk, run: Run) -> None:
+    asked: list[Any] = []
+
+    def after(cursor: int | None) -> Iterator[tuple[int, int]]:
+        asked.append(cursor)
+        begin = 0 if cursor is None else cursor
+        yield from ((n, n + 1) for n in range(begin, 12))
+
+    desk.on_checkpoint = _after(2)
+    with pytest.raises(Killed):
+        await run(desk, Seek(after), double, every=4)
+    desk.on_checkpoint = lambda: None
+    ledger = await run(desk, Seek(after), double, every=4)
+    assert asked == [None, 8]
+    assert (ledger.done, ledger.cursor) == (12, 12)
+    assert [line["index"] for line in desk.report()] == list(range(12))
+
+
+def _after(times: int) -> Callable[[], None]:
+    left = iter(range(times - 1))
+
+    def die() -> None:
+        if next(left, None) is None:
+            raise Killed
+
+    return die
+
+
+@both
+async def test_one_without_a_proper_key_fails_by_its_place(desk: Desk, run: Run) -> None:
+    def key(item: int) -> Any:
+        return {0: "", 1: 1, 2: "x" * 201, 3: "\ud800", 4: "fine"}[item]
+
+    ledger = await run(desk, range(6), double, key=key, budget=Budget())
+    assert [one.index for one in ledger.failures] == [0, 1, 2, 3, 5]
+    assert [line["key"] for line in desk.report()] == ["#0", "#1", "#2", "#3", "fine", "#5"]
+
+
+@both
+async def test_what_json_cannot_carry_is_reported_in_words(desk: Desk, run: Run) -> None:
+    values: list[Any] = ["\ud800", float("nan"), {1, 2}, object, b"\xff", {"key": object()}]
+    ledger = await run(desk, range(6), lambda item, _key: values[item])
+    assert (ledger.done, len(desk.report())) == (6, 6)
+
+
+@both
+async def test_an_error_of_half_characters_is_kept(desk: Desk, run: Run) -> None:
+    def work(_item: int, _key: str) -> None:
+        raise ValueError("half \ud800")
+
+    ledger = await run(desk, range(1), work, budget=Budget())
+    assert ledger.failures[0].error == "ValueError: half ?"
+    assert desk.report()[0]["error"] == "ValueError: half ?"
+
+
+@both
+async def test_one_that_has_ended_is_not_begun_again(desk: Desk, run: Run) -> None:
+    await run(desk, range(3), double)
+    desk.keep()
+
+    def never(_item: int, _key: str) -> None:
+        raise AssertionError
+
+    assert (await run(desk, range(3), never)).done == 3
+
+
+@both
+async def test_an_empty_source_is_done_at_once(desk: Desk, run: Run) -> None:
+    ledger = await run(desk, [], double)
+    assert (ledger.done, ledger.ended, desk.report(), desk.checkpoints) == (0, True, [], [])
+
+
+@both
+async def test_without_a_report_there_is_no_file(desk: Desk, run: Run) -> None:
+    ledger = await run(desk, range(30), double, report=None, every=7)
+    assert (ledger.done, ledger.report) == (30, None)
+    assert desk.files.folder is not None
+    assert list(desk.files.folder.iterdir()) == []
+
+
+@both
+async def test_a_report_that_stayed_on_another_machine_says_so_and_goes_on(
+    desk: Desk, run: Run, tmp_path: Path
+) -> None:
+    desk.on_checkpoint = _after(2)
+    with pytest.raises(Killed):
+        await run(desk, range(10), double, every=3)
+    desk.on_checkpoint, desk.files = (lambda: None), Files(tmp_path / "another machine")
+    await run(desk, range(10), double, every=3)
+    assert desk.report()[0] == {"lost": 6}
+    assert [line["index"] for line in desk.report()[1:]] == [6, 7, 8, 9]
+
+
+@both
+@pytest.mark.parametrize("wrong", [{"every": 0}, {"every": 1.5}, {"every_s": 0}, {"every_s": float("nan")}])
+async def test_terms_that_cannot_be_are_refused(desk: Desk, run: Run, wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        await run(desk, range(3), double, **wrong)
+
+
+async def test_an_asynchronous_source_is_taken_as_it_comes(desk: Desk) -> None:
+    async def source() -> AsyncIterator[int]:
+        for n in range(10):
+            await asyncio.sleep(0)
+            yield n
+
+    desk.on_checkpoint = _after(1)
+    with pytest.raises(Killed):
+        await in_loop(desk, source(), double, every=4)
+    desk.on_checkpoint = lambda: None
+    ledger = await in_loop(desk, source(), double, every=4)
+    assert (ledger.done, [line["index"] for line in desk.report()]) == (10, list(range(10)))
+    with pytest.raises(TypeError, match="asynchronous"):
+        await beside_it(Desk(desk.files.folder or Path()), Seek(lambda _cursor: _pairs()), double)
+
+
+async def _pairs() -> AsyncIterator[tuple[int, int]]:
+    yield 1, 1
+
+
+async def test_so_many_are_under_way_at_once_and_no_more(desk: Desk) -> None:
+    under_way, most = 0, 0
+    together = asyncio.Event()
+
+    async def work(_item: int, _key: str) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        if under_way == 4:
+            together.set()
+        await together.wait()
+        await asyncio.sleep(0)
+        under_way -= 1
+
+    await each(Awaited(desk), desk.begin(), range(40), work, key=str, at_once=4, every=12)
+    assert most == 4
+    assert [line["index"] for line in desk.report()] == list(range(40)), "in order, whoever came first"
+
+
+async def test_what_overtook_the_one_that_ended_the_try_is_worked_on_again(desk: Desk) -> None:
+    seen = Counter[str]()
+    second_done = asyncio.Event()
+    down = True
+
+    async def work(item: int, key: str) -> None:
+        if item == 0 and down:
+            await second_done.wait()
+            raise ServiceUnavailable("down")
+        seen[key] += 1
+        if item == 1:
+            second_done.set()
+
+    terms: dict[str, Any] = {"key": str, "at_once": 2, "every": 4}
+    with pytest.raises(ServiceUnavailable):
+        await each(Awaited(desk), desk.begin(), range(4), work, **terms)
+    assert desk.ledger.done == 0, "only what stands without a gap counts"
+    desk.keep()
+    down = False
+    await each(Awaited(desk), desk.begin(), range(4), work, **terms)
+    assert seen[f"{desk.key}:1"] == 2
+    assert [line["index"] for line in desk.report()] == list(range(4))
+
+
+async def test_a_cancel_cuts_all_that_is_under_way(desk: Desk) -> None:
+    begun, cut = asyncio.Barrier(4), 0
+
+    async def work(_item: int, _key: str) -> None:
+        nonlocal cut
+        await begun.wait()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cut += 1
+            raise
+
+    ledger = desk.begin()
+    task = asyncio.create_task(each(Awaited(desk), ledger, range(10), work, key=str, at_once=3))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (cut, ledger.done, ledger.failed) == (3, 0, 0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_cancel_from_within_is_that_item_s_failure(desk: Desk) -> None:
+    async def work(item: int, _key: str) -> None:
+        if item == 1:
+            inner = asyncio.create_task(asyncio.Event().wait())
+            await asyncio.sleep(0)
+            inner.cancel()
+            await inner
+
+    ledger = desk.begin()
+    await each(Awaited(desk), ledger, range(3), work, key=str, budget=Budget(count=1))
+    assert [one.error for one in ledger.failures] == ["it was cancelled from within"]
+    assert ledger.done == 3
+
+
+async def test_what_is_done_is_passed_over_without_holding_up_the_loop(desk: Desk) -> None:
+    desk.kept = Ledger(done=50_000).model_dump_json()
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    ledger = await in_loop(desk, range(50_003), double, report=None)
+    beside.cancel()
+    assert ledger.done == 50_003
+    assert turns >= 50
+
+
+async def test_beside_the_loop_it_asks_whether_it_may_go_on(desk: Desk) -> None:
+    asked = 0
+
+    def check() -> None:
+        nonlocal asked
+        asked += 1
+        raise LapsedError("the lease has run out")
+
+    desk.on_check = check
+    with pytest.raises(LapsedError):
+        await beside_it(desk, range(10), double)
+    assert (asked, desk.ledger.done) == (1, 0)
+
+
+def test_a_source_is_opened_once_and_closed(desk: Desk) -> None:
+    closed: list[bool] = []
+
+    def after(_cursor: Any) -> Iterable[tuple[int, int]]:
+        try:
+            for n in range(10):
+                yield n, n
+        finally:
+            closed.append(True)
+
+    with pytest.raises(BudgetSpentError):
+        each_sync(desk, desk.begin(), Seek(after), picky, key=str)
+    with pytest.raises(BudgetSpentError):
+        asyncio.run(in_loop(desk, Seek(after), picky))
+    assert closed == [True, True]
