@@ -120,10 +120,10 @@ async def test_all_items_are_worked_on_counted_told_and_reported(desk: Desk, run
     ledger = await run(desk, list(range(25)), double, every=10)
     assert (ledger.done, ledger.failed, ledger.ended, ledger.succeeded) == (25, 0, True, 25)
     assert desk.checkpoints == [10, 20]
-    assert desk.told[-1] == (25, 25, None)
     assert desk.report() == [{"index": n, "key": str(n), "ok": True, "result": 2 * n} for n in range(25)]
     assert ledger.report == f"/v1/files/{TASK}/items.jsonl"
     assert ledger.summary() == {"done": 25, "failed": 0, "failures": [], "report": ledger.report}
+    assert desk.told[-1] == (25, 25, None)
 
 
 POINTS = 27
