@@ -20,6 +20,7 @@ from frontend_loop.door import Door
 from frontend_loop.feed import AGAIN_S, Feed
 from frontend_loop.hosts import HostCheck
 from frontend_loop.ingress import http, ws
+from frontend_loop.ingress.files import files_router
 from frontend_loop.ingress.home import home_router
 from frontend_loop.ingress.schedules import schedules_router
 from frontend_loop.ingress.types import types_router
@@ -112,6 +113,7 @@ class Foreground:
         app.include_router(dead_letter_router(letters, inspection, replays, self.results, bodies))
         schedules = Schedules(self.link, self.fleet, self.door, self.settings)
         app.include_router(schedules_router(schedules, bodies))
+        app.include_router(files_router(self.results, self.link, self.settings))
         app.include_router(home_router(self.settings))
 
     @contextlib.asynccontextmanager
