@@ -12,6 +12,8 @@ from uuid import uuid4
 
 from pydantic_core import from_json
 
+from frontend_loop import progress
+from frontend_loop.record import instant, whole
 from shared import keys
 from shared.errors import RedisAwayError
 from shared.ids import MissionId
@@ -45,6 +47,8 @@ RECORD: Final = (
     "waiting_for",
     "created_at",
     "started_at",
+    "progress",
+    "progress_at",
 )
 
 
@@ -55,6 +59,15 @@ class Reading:
     record: dict[str, str] | None
     result: bytes | None
     events: tuple[bytes, ...] = ()
+
+    @property
+    def progress(self) -> bytes | None:
+        """The line that tells how far the mission is; None: it does not say, or not legibly."""
+        record = self.record or {}
+        if (raw := record.get("progress")) is None or progress.read(raw) is None:
+            return None
+        at = instant(whole(record.get("progress_at", "")) or None)
+        return progress.line(record.get("status", ""), record.get("state", ""), at, raw.encode())
 
 
 class Feed:

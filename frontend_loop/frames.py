@@ -110,4 +110,9 @@ def event_head(correlation_id: str, task_id: str) -> bytes:
     return f'{{"op":"event","correlation_id":"{correlation_id}",{child}'.encode()
 
 
+def progress_head(correlation_id: str, task_id: str) -> bytes:
+    """What stands before the progress of a mission, likewise."""
+    return event_head(correlation_id, task_id).replace(b"event", b"progress", 1)
+
+
 RESULT_HEAD: Final = b'{"op":"result",'

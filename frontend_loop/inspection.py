@@ -182,6 +182,7 @@ def _told(task_id: str, record: Record, around: Around, course: Mapping[str, Any
         "wake_at": instant(ms(record, "wake_at")) if place in {"waiting", "paused"} else None,
         "parked_at": instant(ms(record, "parked_at")) if place == "parked" else None,
         "paused_at": instant(ms(record, "paused_at")) if place == "paused" else None,
+        "progress_at": instant(ms(record, "progress_at")),
     }
 
 

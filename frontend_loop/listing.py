@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, TypeAdapter
 from pydantic_core import to_json
 
+from frontend_loop import progress
 from frontend_loop.reading import invalid
 from frontend_loop.record import Record, instant, ms, number, priority, readable, target
 from frontend_loop.results import waiting_for
@@ -31,7 +32,7 @@ STEPS: Final = 50
 
 FIELDS: Final = (
     *("type", "version", "status", "state", "place", "waiting_for"),
-    *("target", "lane", "base", "root", "created_at", "deadline"),
+    *("target", "lane", "base", "root", "created_at", "deadline", "progress"),
 )
 
 
@@ -161,6 +162,7 @@ def row(task_id: str, record: Record) -> dict[str, Any]:
         "priority": priority(record),
         "created_at": instant(ms(record, "created_at")),
         "deadline": instant(ms(record, "deadline")),
+        "progress": progress.document(record.get("progress")),
     }
 
 

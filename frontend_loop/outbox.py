@@ -1,8 +1,8 @@
 """What waits to be sent on one socket: bounded, so that a reader who does not read costs no more than this."""
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Generic, TypeVar
@@ -15,27 +15,32 @@ STUCK_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Parcel(Generic[About]):
-    """A frame, and what it is about: `seq` of this mission, which may be its result (final)."""
+    """A frame, and what it is about: `seq` of this mission, which may be its result (final).
+
+    One that is `passing` is worth sending only while there is no newer one about the same mission.
+    """
 
     text: str
     about: About | None = None
     seq: int = 0
     final: bool = False
+    passing: bool = False
 
 
 class Outbox(Generic[About]):
     """One writer takes from it; anybody puts.
 
     Args:
-        most_frames, most_bytes: beyond them the reader is slow.
+        most_frames, most_bytes: beyond them the reader is slow. What is passing does not count: of each mission one
+            waits at most, and a reader for whom it is too much gets less of it.
         slow: called, perhaps more than once, when it is found to be.
     """
 
     def __init__(self, most_frames: int, most_bytes: int, slow: Callable[[], None]) -> None:
         """Empty and open."""
         self._most_frames, self._most_bytes, self._slow = most_frames, most_bytes, slow
-        self._parcels: deque[Parcel[About]] = deque()
-        self._bytes = 0
+        self._parcels: OrderedDict[Hashable, Parcel[About]] = OrderedDict()
+        self._frames = self._bytes = 0  # of what is not passing
         self._stir = asyncio.Event()  # something is to be sent, or the end has come
         self._room = asyncio.Event()
         self._judging = False
@@ -47,23 +52,23 @@ class Outbox(Generic[About]):
     @property
     def head(self) -> Parcel[About] | None:
         """What is to leave next, or is just leaving."""
-        return self._parcels[0] if self._parcels else None
+        return next(iter(self._parcels.values()), None)
 
     def cursor(self) -> tuple[About, int] | None:
         """A mission whose news wait, and the last seq of it that leaves before them; None: no news wait.
 
         What is just leaving counts as gone: whoever gets to know the cursor has got it before.
         """
-        for parcel in islice(self._parcels, 1, None):
-            if parcel.about is not None:
+        for parcel in islice(self._parcels.values(), 1, None):
+            if parcel.about is not None and not parcel.passing:
                 return parcel.about, parcel.seq if parcel.final else max(0, parcel.seq - 1)
         head = self.head
         return (head.about, head.seq) if head is not None and head.about is not None else None
 
     @property
     def stuck(self) -> bool:
-        """Whether nothing has left for long, though something waits."""
-        return bool(self._parcels) and self._clock() - self._moved_at > STUCK_S
+        """Whether nothing has left for long, though something waits that has to."""
+        return bool(self._frames) and self._clock() - self._moved_at > STUCK_S
 
     def put(self, parcel: Parcel[About], *, fetched: bool = False) -> None:
         """Send this, unless the end has come. May find the reader slow, once the writer has had its turn.
@@ -72,11 +77,16 @@ class Outbox(Generic[About]):
         """
         if self.end is not None:
             return
-        if not self._parcels:
-            self._moved_at = self._clock()
-        self._parcels.append(parcel)
-        self._bytes += len(parcel.text)
         self._stir.set()
+        if parcel.passing:
+            self._parcels.pop(parcel.about, None)
+            self._parcels[parcel.about] = parcel
+            return
+        if not self._frames:
+            self._moved_at = self._clock()
+        self._parcels[id(parcel)] = parcel
+        self._frames += 1
+        self._bytes += len(parcel.text)
         if not fetched and self._over(1) and not self._judging:
             # much may come in one tick; only what the writer cannot get rid of shows a slow reader
             self._judging = True
@@ -87,14 +97,21 @@ class Outbox(Generic[About]):
         while not self._parcels and self.end is None:
             self._stir.clear()
             await self._stir.wait()
-        return self.head
+        head = self.head
+        if head is not None and head.passing and self._parcels.get(head.about) is head:
+            # it leaves now: a newer one comes after it, in a place of its own
+            self._parcels[id(head)] = self._parcels.pop(head.about)
+            self._parcels.move_to_end(id(head), last=False)
+        return head
 
     def sent(self, parcel: Parcel[About]) -> None:
         """It has left."""
         self._moved_at = self._clock()
         if self.head is parcel:
-            self._parcels.popleft()
-            self._bytes -= len(parcel.text)
+            self._parcels.popitem(last=False)
+            if not parcel.passing:
+                self._frames -= 1
+                self._bytes -= len(parcel.text)
         if not self._over(2):
             self._room.set()
 
@@ -111,12 +128,12 @@ class Outbox(Generic[About]):
         self.end = code, reason
         if drop:
             self._parcels.clear()
-            self._bytes = 0
+            self._frames = self._bytes = 0
         self._stir.set()
         self._room.set()
 
     def _over(self, parts: int) -> bool:
-        return len(self._parcels) * parts > self._most_frames or self._bytes * parts > self._most_bytes
+        return self._frames * parts > self._most_frames or self._bytes * parts > self._most_bytes
 
     def _judge(self) -> None:
         self._judging = False

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
+from frontend_loop import progress
 from frontend_loop.feed import Feed, Reading
 from frontend_loop.record import whole
 from shared.clock import rfc3339
@@ -138,7 +139,7 @@ def _document(task_id: str, reading: Reading) -> Document:
                 "reason": None,
                 "waiting_for": waiting_for(record),
                 "run": whole(record.get("run", "1")),
-                "progress": None,
+                "progress": progress.document(record.get("progress")),
                 "freshness": None,
                 "created_at": _time(record, "created_at"),
                 "started_at": _time(record, "started_at"),

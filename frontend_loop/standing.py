@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from frontend_loop.family import waited_for
+from frontend_loop.progress import read
 from frontend_loop.record import Record, ms, number, target
-from frontend_loop.why import Standing
+from frontend_loop.why import Standing, lasting, one_line
 from shared.clock import parse_rfc3339
 from shared.status import Status
 
@@ -111,6 +112,7 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         undone=_states(course.get("undone"), result),
         left=_left(course, result, ended=ended),
         ending=_met(result) if ended else _ending(course),
+        progress=_far(record, None if ended else around.now),
         **dict[str, Any]({name: ms(record, name) for name in TIMES}),
         **dict[str, Any]({name: number(record, name) for name in COUNTS}),
     )
@@ -124,6 +126,17 @@ def _entered(record: Record, history: Log) -> int | None:
             break
         entered = parse_rfc3339(event["at"])
     return entered
+
+
+def _far(record: Record, now: int | None) -> str | None:
+    """How far it says it is; `now` is None for one that has ended."""
+    if (progress := read(record.get("progress"))) is None:
+        return None
+    doing = f", {one_line(progress.message)}" if progress.message else ""
+    if now is None:
+        return f"it had come to {progress.figures()}{doing}"
+    at = ms(record, "progress_at")
+    return f"{progress.figures()} done{doing}" + (f", as it said {lasting(now - at)} ago" if at else "")
 
 
 def _data(event: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ First = Callable[[Reading], Awaitable[None]]
 
 @dataclass(slots=True, eq=False)
 class Watched:
-    """A mission that this socket watches; `head` stands before each of its events."""
+    """A mission that this socket watches; `head` stands before each of its events, `passing` before its progress."""
 
     shard: int
     task_id: str
@@ -44,11 +44,13 @@ class Watched:
     type: str = ""
     traceparent: str | None = None
     head: bytes = b""
+    passing: bytes = b""
 
     def introduce(self, correlation_id: str, type_: str, traceparent: str | None) -> None:
         """Say what the news of it need to be sent."""
         self.correlation_id, self.type, self.traceparent = correlation_id, type_, traceparent
         self.head = frames.event_head(correlation_id, self.task_id)
+        self.passing = frames.progress_head(correlation_id, self.task_id)
 
 
 class Watching:
@@ -103,8 +105,9 @@ class Watching:
     def tell(self, watched: Watched, news: list[News], *, fetched: bool = False) -> None:
         """Send these; the result is the last of them, and the end of watching."""
         for one in news:
-            head = frames.RESULT_HEAD if one.final else watched.head
-            self._outbox.put(Parcel((head + one.body[1:]).decode(), watched, one.seq, one.final), fetched=fetched)
+            head = frames.RESULT_HEAD if one.final else watched.passing if one.passing else watched.head
+            text = (head + one.body[1:]).decode()
+            self._outbox.put(Parcel(text, watched, one.seq, one.final, one.passing), fetched=fetched)
             if one.final:
                 self.forget(watched)
 
@@ -129,8 +132,9 @@ class Watching:
                 watched.watch.unread()
                 raise
             if self._watched.get(watched.task_id) is watched:
-                whole = len(reading.events) < SLICE
-                self.tell(watched, watched.watch.read(reading.events, reading.result, whole=whole), fetched=True)
+                whole, line = len(reading.events) < SLICE, reading.progress
+                news = watched.watch.read(reading.events, reading.result, whole=whole, progress=line)
+                self.tell(watched, news, fetched=True)
                 self.want(watched)
 
     def tend(self) -> None:

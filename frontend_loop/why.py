@@ -34,6 +34,7 @@ class Standing:
         entries: what the unread entries of its inbox are, oldest first.
         undone, left: states that have been undone, and that are still to be, the present one first.
         ending: the end that comes when all is undone, or would have come.
+        progress: how far it says it is, or had come.
     """
 
     now: int
@@ -82,6 +83,7 @@ class Standing:
     undone: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     ending: str | None = None
+    progress: str | None = None
 
 
 def why(mission: Standing) -> str:
@@ -118,7 +120,7 @@ def _lease(m: Standing) -> str:
 
 
 def _waiting(m: Standing) -> list[str]:
-    trouble = f"what went wrong: {_short(m.trouble)}" if m.waiting_for == "retry" and m.trouble else ""
+    trouble = f"what went wrong: {one_line(m.trouble)}" if m.waiting_for == "retry" and m.trouble else ""
     held = f"it keeps {_target(m)} meanwhile" if m.holds else ""
     head = f"{_where(m)} for {_awaited(m)}{_until(m)}"
     return [head, _blocked(m), _late(m), trouble, held, _lent(m) if m.holds else "", *_burden(m), _deadline(m)]
@@ -161,7 +163,7 @@ def _blocked(m: Standing) -> str:
         return f"all that {_scope(scope[1])} may have are taken{queue}; one that comes free wakes it earlier"
     if alone := _LEFT_ALONE.fullmatch(m.blocked):
         return f"{_BREAKERS.get(alone[2], f'{{0}} is left alone, {alone[2]}').format(alone[1])}; then it asks again"
-    return _short(m.blocked)
+    return one_line(m.blocked)
 
 
 def _scope(scope: str) -> str:
@@ -204,7 +206,7 @@ def _parked(m: Standing) -> list[str]:
 
 
 def _paused(m: Standing) -> list[str]:
-    head = f"{_where(m)}{_since(m, m.paused_at or m.entered_at)}: {_short(m.paused_by) or 'somebody'} said pause"
+    head = f"{_where(m)}{_since(m, m.paused_at or m.entered_at)}: {one_line(m.paused_by) or 'somebody'} said pause"
     then = f"; it goes on waiting for {_awaited(m)}{_until(m)}" if m.waiting_for and m.wake_at else ""
     remedy = f"let it go on with: dualloop missions resume {m.task_id}{then}"
     return [head, remedy, *_burden(m), _outlasted(m)]
@@ -231,12 +233,13 @@ def _ended(m: Standing) -> list[str]:
     undone = f"undone: {', '.join(m.undone)}" if m.undone else ""
     match m.status:
         case Status.FAILED:
-            trouble = _short(m.trouble) or "its result, which said why, is no longer kept"
+            trouble = one_line(m.trouble) or "its result, which said why, is no longer kept"
             left = f"not undone: {', '.join(m.left)}" if m.left else ""
-            first = f"it was to end {_short(m.ending)}" if m.ending else ""
-            return [f"FAILED{at}: {trouble}", first, undone, left, *_dead_letter(m)]
+            first = f"it was to end {one_line(m.ending)}" if m.ending else ""
+            return [f"FAILED{at}: {trouble}", m.progress or "", first, undone, left, *_dead_letter(m)]
         case Status.CANCELLED:
-            return [f"CANCELLED{at}: {_REASONS.get(m.reason or '', m.reason or 'nobody kept why')}", undone]
+            reason = _REASONS.get(m.reason or "", m.reason or "nobody kept why")
+            return [f"CANCELLED{at}: {reason}", m.progress or "", undone]
         case status:
             return [f"{status}{at}"]
 
@@ -317,7 +320,7 @@ def _lent(m: Standing) -> str:
 
 
 def _burden(m: Standing) -> list[str]:
-    """What is to be undone, what will end it, and what makes it suspect."""
+    """How far it is, what is to be undone, what will end it, and what makes it suspect."""
     died = f"{_count(m.deaths, 'worker')} died under it" if m.deaths else ""
     names = f" ({', '.join(dict.fromkeys(m.entries))})" if m.entries else ""
     unread = f"{_count(m.unread, 'entry', 'entries')} of its inbox {'is' if m.unread == 1 else 'are'} unread{names}"
@@ -327,7 +330,7 @@ def _burden(m: Standing) -> list[str]:
         else ""
     )
     again = f"this is its run {m.run}" if m.run > 1 else ""
-    return [_undoing(m), newer, died, unread if m.unread else "", again]
+    return [m.progress or "", _undoing(m), newer, died, unread if m.unread else "", again]
 
 
 def _undoing(m: Standing) -> str:
@@ -336,7 +339,7 @@ def _undoing(m: Standing) -> str:
     now, *later = m.left or ("nothing",)
     done = f"after {', '.join(m.undone)}" if m.undone else "first"
     rest = f", then {', '.join(later)}" if later else ""
-    return f"it undoes {now} {done}{rest}, and ends {_short(m.ending)}"
+    return f"it undoes {now} {done}{rest}, and ends {one_line(m.ending)}"
 
 
 def _deadline(m: Standing) -> str:
@@ -348,8 +351,8 @@ def _deadline(m: Standing) -> str:
     return f"its deadline passed {lasting(-left)} ago"
 
 
-def _short(text: str | None) -> str:
-    """One line of a message, of a length that one reads; its full stop would be a second one."""
+def one_line(text: str | None) -> str:
+    """A message as part of a sentence: in one line, of a length that one reads; its full stop would be a second one."""
     line = " ".join((text or "").split()).rstrip(".")
     return line if len(line) <= LONGEST else line[:LONGEST] + "…"
 

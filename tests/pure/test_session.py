@@ -1,4 +1,7 @@
-"""Whatever is lost, doubled, late or out of order: a client gets the log in order, then the result, each once."""
+"""Whatever is lost, doubled, late or out of order: a client gets the log in order, then the result, each once.
+
+Of progress it gets the newest, never an older one after it, and none after the result.
+"""
 
 from typing import Any
 
@@ -8,34 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from frontend_loop.session import AHEAD, News, Watch, seq_of
-
-
-def event(seq: int, what: str = "") -> bytes:
-    return b'{"seq":%d,"at":"t","data":"%s"}' % (seq, what.encode())
-
-
-def result(seq: int) -> bytes:
-    return b'{"seq":%d,"status":"SUCCEEDED"}' % seq
-
-
-def hint(*seqs: int, end: bool = False) -> list[bytes]:
-    lines = [b"E" + event(seq) for seq in seqs]
-    return [*lines, b"R" + result(seqs[-1])] if end else lines
-
-
-def events(*seqs: int) -> list[News]:
-    return [News(seq, event(seq)) for seq in seqs]
-
-
-def final(seq: int) -> News:
-    return News(seq, result(seq), final=True)
-
-
-def acked() -> Watch:
-    watch = Watch(None)
-    assert watch.ack() == []
-    return watch
-
+from tests.pure.telling import acked, event, events, final, hint, progress, result
 
 # What happens, one thing at a time
 
@@ -206,10 +182,11 @@ class AnyOrder(RuleBasedStateMachine):
         self.log: list[bytes] = []
         self.ended = False
         self.lines: list[bytes] = []
+        self.far: list[bytes] = []
         self.heard = 0
         self.reading: int | None = None
-        self.snapshot: tuple[list[bytes], bytes | None, bool] | None = None
-        self.told: list[News] = []
+        self.snapshot: tuple[list[bytes], bytes | None, bool, bytes | None] | None = None
+        self.all: list[News] = []
 
     @initialize(before=st.integers(0, 5), after=st.integers(0, 5), submitted=st.booleans())
     def begin(self, before: int, after: int, submitted: bool) -> None:
@@ -226,6 +203,10 @@ class AnyOrder(RuleBasedStateMachine):
         whole = [News(number, body) for number, body in enumerate(self.log[self.after :], self.after + 1)]
         return [*whole, final(len(self.log))] if self.ended else whole
 
+    @property
+    def told(self) -> list[News]:
+        return [news for news in self.all if not news.passing]
+
     def commit(self, end: bool = False) -> None:
         self.log.append(event(len(self.log) + 1))
         self.lines.append(b"E" + self.log[-1])
@@ -239,11 +220,18 @@ class AnyOrder(RuleBasedStateMachine):
         for step in range(1, steps + 1):
             self.commit(end=end and step == steps)
 
+    @precondition(lambda self: not self.ended)
+    @rule()
+    def report(self) -> None:
+        """The handler says how far it is; the newest word stands in the record."""
+        self.far.append(progress(len(self.far) + 1))
+        self.lines.append(b"P" + self.far[-1])
+
     @precondition(lambda self: not self.acked)
     @rule()
     def acknowledge(self) -> None:
         self.acked = True
-        self.told += self.watch.ack()
+        self.all += self.watch.ack()
 
     @precondition(lambda self: self.lines)
     @rule(data=st.data(), size=st.integers(1, 4))
@@ -259,8 +247,8 @@ class AnyOrder(RuleBasedStateMachine):
         self.listen(self.lines[-last:])
 
     def listen(self, lines: list[bytes]) -> None:
-        self.heard = max(self.heard, *(seq_of(line[1:]) for line in lines))
-        self.told += self.watch.hear(lines)
+        self.heard = max(self.heard, *(seq_of(line[1:]) for line in lines if not line.startswith(b"P")), 0)
+        self.all += self.watch.hear(lines)
 
     @rule()
     def doubt(self) -> None:
@@ -279,15 +267,16 @@ class AnyOrder(RuleBasedStateMachine):
         """Redis makes the reading; the answer is under way."""
         assert self.reading is not None
         part = self.log[self.reading : self.reading + SLICE]
-        self.snapshot = (part, result(len(self.log)) if self.ended else None, len(part) < SLICE)
+        far = self.far[-1] if self.far else None
+        self.snapshot = (part, result(len(self.log)) if self.ended else None, len(part) < SLICE, far)
 
     @precondition(lambda self: self.snapshot is not None)
     @rule()
     def answer(self) -> None:
         assert self.snapshot is not None
-        part, ended, whole = self.snapshot
+        part, ended, whole, far = self.snapshot
         self.reading = self.snapshot = None
-        self.told += self.watch.read(part, ended, whole=whole)
+        self.all += self.watch.read(part, ended, whole=whole, progress=far)
 
     @precondition(lambda self: self.reading is not None)
     @rule()
@@ -303,6 +292,13 @@ class AnyOrder(RuleBasedStateMachine):
             assert self.acked or not self.told
             assert len(self.watch._ahead) <= AHEAD
 
+    @invariant()
+    def progress_goes_forward_and_never_follows_the_result(self) -> None:
+        bodies = [news.body for news in self.all if news.passing]
+        assert bodies == sorted(set(bodies))
+        assert not any(news.final for news in self.all[:-1])
+        assert self.all == [] or self.acked
+
     def teardown(self) -> None:
         """With one more look at the truth, everything has been told."""
         if not hasattr(self, "watch"):
@@ -311,8 +307,16 @@ class AnyOrder(RuleBasedStateMachine):
             self.lose_the_reading()
         if not self.acked:
             self.acknowledge()
+        self.catch_up()
+        if self.far and not self.ended:
+            assert [news.body for news in self.all if news.passing][-1] == self.far[-1]
         if not self.ended:
             self.commit(end=True)
+        self.catch_up()
+        assert self.told == self.expected
+        assert self.watch.done
+
+    def catch_up(self) -> None:
         self.watch.doubt()
         for _ in range(len(self.log) + 2):
             self.reading = self.watch.ask()
@@ -320,8 +324,6 @@ class AnyOrder(RuleBasedStateMachine):
                 break
             self.look()
             self.answer()
-        assert self.told == self.expected
-        assert self.watch.done
 
 
 TestAnyOrder = AnyOrder.TestCase

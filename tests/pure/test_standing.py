@@ -119,3 +119,14 @@ def test_a_damaged_document_gives_a_sentence_all_the_same(odd: Any) -> None:
             {"place": place}, course, (odd if isinstance(odd, dict) else None,), {"error": None, "result": odd}
         )
         assert why(found).endswith(".")
+
+
+def test_how_far_it_is_and_when_it_said_so() -> None:
+    said = {"progress": '{"done":3,"total":4,"message":"row 3.\\nof a file"}', "progress_at": str(NOW - 250_000)}
+    assert read(said).progress == "3 of 4 (75 %) done, row 3. of a file, as it said 4 min 10 s ago"
+    assert read({"progress": '{"done":3}'}).progress == "3 done"
+    assert read({"progress": "{", "progress_at": "1"}).progress is None
+    assert "; 3 of 4 (75 %) done, row 3. of a file, as it said 4 min 10 s ago." in why(read(said))
+    for status in ("FAILED", "CANCELLED"):
+        assert "; it had come to 3 of 4 (75 %), row 3" in why(read(said | {"place": "ended", "status": status}))
+    assert "had come" not in why(read(said | {"place": "ended", "status": "SUCCEEDED"}))

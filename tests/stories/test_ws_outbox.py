@@ -1,6 +1,7 @@
 """What waits for a reader is bounded; only what the writer cannot get rid of makes the reader slow."""
 
 import asyncio
+from collections.abc import Iterable
 
 import pytest
 
@@ -96,7 +97,8 @@ async def test_the_cursor_is_what_the_client_has_when_it_learns_of_it() -> None:
     assert box.cursor() is None
     box.put(Parcel("pong"))
     assert box.cursor() is None
-    parcels = [Parcel("ack", MISSION), Parcel("event", MISSION, 1), Parcel("event", MISSION, 2)]
+    parcels = [Parcel("ack", MISSION), Parcel("event", MISSION, 1), Parcel("progress", MISSION, 1, passing=True)]
+    parcels.append(Parcel("event", MISSION, 2))
     parcels.append(Parcel("result", MISSION, 2, final=True))
     for parcel in parcels:
         box.put(parcel)
@@ -108,17 +110,88 @@ async def test_the_cursor_is_what_the_client_has_when_it_learns_of_it() -> None:
         ("pong", (MISSION, 0)),
         ("ack", (MISSION, 0)),
         ("event", (MISSION, 1)),
+        ("progress", (MISSION, 1)),
         ("event", (MISSION, 2)),
         ("result", (MISSION, 2)),
     ]
 
 
-@pytest.mark.parametrize(("limit_s", "waits", "stuck"), [(-1.0, False, False), (-1.0, True, True), (60.0, True, False)])
+@pytest.mark.parametrize(
+    ("limit_s", "waits", "stuck"),
+    [
+        (-1.0, [], False),
+        (-1.0, [Parcel("a")], True),
+        (60.0, [Parcel("a")], False),
+        (-1.0, [Parcel("1 of 2", MISSION, passing=True)], False),
+        (-1.0, [Parcel("1 of 2", MISSION, passing=True), Parcel("a")], True),
+    ],
+)
 async def test_nothing_leaves_for_long(
-    monkeypatch: pytest.MonkeyPatch, limit_s: float, waits: bool, stuck: bool
+    monkeypatch: pytest.MonkeyPatch, limit_s: float, waits: list[Parcel[str]], stuck: bool
 ) -> None:
     monkeypatch.setattr(outbox, "STUCK_S", limit_s)
     box: Outbox[str] = Outbox(10, 1000, lambda: None)
-    if waits:
-        box.put(Parcel("a"))
+    for parcel in waits:
+        box.put(parcel)
     assert box.stuck is stuck
+
+
+# Progress is passing: the newest is enough
+
+
+def passing(*texts: str, about: str = MISSION) -> Iterable[Parcel[str]]:
+    return [Parcel(text, about, passing=True) for text in texts]
+
+
+async def test_newer_progress_takes_the_place_of_what_waits_and_comes_after_what_came_meanwhile() -> None:
+    reader = Reader()
+    for parcel in (*passing("1"), Parcel("event", MISSION, 1), *passing("x", about="other"), *passing("2", "3")):
+        reader.box.put(parcel)
+    reader.box.put(Parcel("result", MISSION, 1, final=True))
+    reader.box.close(1012, "going")
+    await reader.write()
+    assert reader.got == ["event", "x", "3", "result"]
+
+
+async def test_progress_that_is_just_leaving_leaves_once_and_loses_nobodys_place() -> None:
+    reader = Reader()
+    reader.reads.clear()
+    async with asyncio.TaskGroup() as group:
+        writing = group.create_task(reader.write())
+        for parcel in passing("1"):
+            reader.box.put(parcel)
+        await eventually(lambda: reader.box.head is not None)
+        await asyncio.sleep(0)  # the writer has it
+        reader.box.put(Parcel("event", MISSION, 7))
+        for parcel in passing("2", "3"):
+            reader.box.put(parcel)
+        assert reader.box.cursor() == (MISSION, 6)
+        reader.reads.set()
+        await eventually(lambda: len(reader.got) == 3)
+        assert reader.got == ["1", "event", "3"]
+        assert reader.box.head is None
+        writing.cancel()
+
+
+async def test_progress_alone_makes_nobody_slow_and_costs_one_frame_a_mission() -> None:
+    reader = Reader(frames=10, size=1000)
+    for number in range(5000):
+        for parcel in passing(f"{number} {'x' * 200}", about=f"m{number % 50}"):
+            reader.box.put(parcel)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert reader.slow == 0
+    assert len(reader.box._parcels) == 50
+    await asyncio.wait_for(reader.box.room(), 1)
+    reader.put(*map(str, range(12)))
+    await eventually(lambda: reader.slow == 1, what="what has to be sent counts as ever")
+
+
+async def test_how_long_a_reader_is_stuck_counts_from_what_has_to_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "STUCK_S", 0.5)
+    box: Outbox[str] = Outbox(10, 1000, lambda: None)
+    box._moved_at -= 3600
+    for parcel in passing("1"):
+        box.put(parcel)
+    box.put(Parcel("event", MISSION, 1))
+    assert box.stuck is False
