@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from pathlib import Path
 
 import uvloop
 
@@ -10,7 +11,7 @@ from backend_loop.devices.http import HttpDevice, http_client
 from backend_loop.mission import DefinitionError
 from backend_loop.model import model_of
 from backend_loop.services import Services
-from backend_loop.worker import LoopWorker, port_file
+from backend_loop.worker import LoopWorker
 from shared import garbage, health, logs, redis_url, telemetry
 from shared.fleet import FleetMismatchError
 from shared.settings import Settings
@@ -44,7 +45,7 @@ def run(settings: Settings) -> None:
         raise SystemExit(str(error)) from error
     worker = LoopWorker(types, settings, settings.redis_url, device=device, services=services, model=model)
     serving = loop.create_task(
-        health.serve(worker.checks, settings.host, settings.health_port, port_file(settings, worker.instance))
+        health.serve(worker.checks, settings.host, settings.health_port, _port_file(settings, worker.instance))
     )
     garbage.settle()
     try:
@@ -62,6 +63,11 @@ def run(settings: Settings) -> None:
         loop.run_until_complete(client.aclose())
         telemetry.shutdown()
         loop.close()
+
+
+def _port_file(settings: Settings, instance: str) -> Path:
+    """Where a background process writes its health port."""
+    return settings.state_dir / f"background-{instance}.port"
 
 
 def _ended(serving: asyncio.Task[None]) -> None:

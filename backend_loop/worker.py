@@ -10,7 +10,6 @@ import threading
 from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, NoReturn
 from uuid import uuid4
 
@@ -27,6 +26,7 @@ from backend_loop.executors import Executors
 from backend_loop.lease import Lease, Renewal
 from backend_loop.loops import audit
 from backend_loop.loops.announce import Announcer
+from backend_loop.loops.cleaning import Cleaning
 from backend_loop.loops.schedules import Schedules
 from backend_loop.mission_type import MissionType, pools_of
 from backend_loop.model import Model
@@ -248,6 +248,7 @@ class LoopWorker(Worker):
 
     def _own_loops(self) -> Iterator[Loop]:
         yield Announcer(self._link, self.types, self._catalogue, self.settings, self.ready).loop
+        yield Cleaning(self._link, self._fleet, self.settings).loop
         if self.serves_arq:
             yield Loop(
                 "arq",
@@ -394,8 +395,3 @@ class LoopWorker(Worker):
 
 async def _nothing(ctx: dict[Any, Any]) -> None:
     """Never called: there is no queue of arq's to find it in."""
-
-
-def port_file(settings: Settings, instance: str) -> Path:
-    """Where a background process writes its health port."""
-    return settings.state_dir / f"background-{instance}.port"
