@@ -92,6 +92,10 @@ class Course(NamedTuple):
     """How many of them may live at once, as the last wait for them said."""
     join: Join | None = None
     """What it waits for, if it waits for them."""
+    message: str | None = None
+    """What its handler has last said, in this visit, is being done."""
+    counts: bool = False
+    """Its handler has said, in this visit, how much there is to do."""
 
     @property
     def undoing(self) -> bool:
@@ -137,7 +141,8 @@ class Reaction(NamedTuple):
     Exactly one holds: the course runs (its handler or undo is to be run), waits (until `wake_at` or an event), has an
     `end`, or the signal was `ignored` and the course is the old one. `paused` comes on top of running and waiting:
     the place is to be *paused*, nothing is run. `begin` and `tell` are children whose row goes out with the commit:
-    those that are to begin, and those that are to end.
+    those that are to begin, and those that are to end. `progress`: so many of the children that it waits for
+    have ended, of so many.
     """
 
     course: Course
@@ -147,6 +152,7 @@ class Reaction(NamedTuple):
     paused: bool = False
     begin: tuple[Child, ...] = ()
     tell: tuple[Child, ...] = ()
+    progress: tuple[int, int] | None = None
 
 
 def note(course: Course, status: Status, data: Mapping[str, Any], *, paused: bool = False) -> Reaction:

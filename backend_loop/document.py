@@ -34,8 +34,11 @@ class Kept(NamedTuple):
     run: int
 
 
-def write(course: Course, context: BaseModel | Mapping[str, Any], version: int = 1, run: int = 1) -> bytes:
-    """Only what differs from a fresh course; state and status stand in the record itself."""
+def write(course: Course, context: BaseModel | Mapping[str, Any] | bytes, version: int = 1, run: int = 1) -> bytes:
+    """Only what differs from a fresh course; state and status stand in the record itself.
+
+    The context may be JSON already. It comes last.
+    """
     document: dict[str, Any] = {
         name: value
         for name, value, fresh in zip(_NAMES, course[2:], _FRESH, strict=True)
@@ -45,8 +48,9 @@ def write(course: Course, context: BaseModel | Mapping[str, Any], version: int =
         document["version"] = version
     if run != 1:
         document["run"] = run
-    document["context"] = context
-    return to_json(document)
+    if not isinstance(context, bytes):
+        context = to_json(context)
+    return b'%b%b"context":%b}' % (to_json(document)[:-1], b"," if document else b"", context)
 
 
 def read(document: bytes, state: str, version: int = 1, run: int = 1) -> Kept:

@@ -253,6 +253,12 @@ def _spawned(course: Course, _plan: Plan, signal: o.Spawned, _now: int, _chance:
     return Reaction(course._replace(children=children.added(course.children, signal.children)))
 
 
+def _checkpoint(course: Course, plan: Plan, _signal: o.Checkpoint, now: int, _chance: float) -> Reaction:
+    policy = plan.states[course.state].retry
+    tried_at = None if policy.max_elapsed_s is None else now
+    return Reaction(course._replace(attempt=1, begun=True, tried_at=tried_at))
+
+
 def _child_ended(course: Course, plan: Plan, signal: o.ChildEnded, now: int, _chance: float) -> Reaction:
     found = children.ended(course.children, signal.end)
     if found is None:
@@ -333,6 +339,7 @@ RULES: Final[Mapping[type[o.Signal], Callable[..., Reaction]]] = {
     o.WaitFor: _wait_for,
     o.WaitForChildren: _wait_for_children,
     o.Spawned: _spawned,
+    o.Checkpoint: _checkpoint,
     o.ChildEnded: _child_ended,
     o.Stop: _stop,
     o.Cancel: _cancel,

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+from backend_loop.budget import BudgetSpentError
+from backend_loop.midway import CheckpointError
 from backend_loop.mission import MissionType, StateSpec, UndoSpec, outcome_of
 from backend_loop.outcomes import ONE_OF_THEM, UNDONE, Fail, Outcome, Retry
 from backend_loop.spawning import SpawnError
@@ -31,6 +33,7 @@ class Handling:
         self._task: asyncio.Task[Any] | None = None
         self._cut = ""  # why we cancelled the handler that runs: "entry" or "timeout"
         self._limit: asyncio.TimerHandle | None = None
+        self._timeout_s = 0.0
         self.dropped = self.began = False
 
     @property
@@ -52,6 +55,20 @@ class Handling:
         self._unlimited()
         self._limit = task.get_loop().call_later(AGAIN_S, self._cancel, why)
 
+    def hold(self) -> float | None:
+        """Stop the time-out while a checkpoint is made, which may have to wait for Redis; seconds that were left."""
+        if self._limit is None or self._cut:
+            return None
+        self._limit.cancel()
+        return max(0.0, self._limit.when() - asyncio.get_running_loop().time())
+
+    def limit(self, seconds: float | None) -> None:
+        """Go on with so many seconds; None: the time-out counts anew."""
+        if self._task is not None and not self._cut:
+            seconds = self._timeout_s if seconds is None else seconds
+            # by hand: asyncio.timeout costs four times as much, and what cuts a handler is at home here anyway
+            self._limit = self._task.get_loop().call_later(seconds, self._cancel, "timeout")
+
     def _unlimited(self) -> None:
         if self._limit is not None:
             self._limit.cancel()
@@ -64,12 +81,11 @@ class Handling:
             CancelledError: it was dropped.
         """
         task = self._task = _this_task()
-        self._cut, self.began = "", False
+        self._cut, self.began, self._timeout_s = "", False, spec.timeout_s
 
         def begins() -> None:
             self.began = True
-            # by hand: asyncio.timeout costs four times as much, and what cuts a handler is at home here anyway
-            self._limit = task.get_loop().call_later(spec.timeout_s, self._cancel, "timeout")
+            self.limit(None)
 
         try:
             return await self._call(spec, tools, begins)
@@ -97,15 +113,14 @@ class Handling:
                 outcome: Any = await spec.handler(mission, tools)
             else:
                 outcome = await self._outside.executors.call(spec, mission, tools, begins)
-        except SpawnError as error:
-            return Fail(str(error))
-        except DeadlinePassedError:
-            return Fail(f"the deadline came while in {spec.name}", ErrorCode.DEADLINE)
+        except (SpawnError, CheckpointError, DeadlinePassedError) as error:
+            return _refused(error, spec.name)
         except (LostError, asyncio.CancelledError):
             raise
         except BaseException as error:
             # where it comes from is told once a visit, and not at all of what the type foresees
-            foreseen: tuple[type[BaseException], ...] = (TimeoutError, *mission.permanent, *mission.retryable)
+            named = (*mission.permanent, *mission.retryable)
+            foreseen: tuple[type[BaseException], ...] = (TimeoutError, BudgetSpentError, *named)
             told = tools.attempt > 1 or isinstance(error, foreseen)
             sentence = f"{type(error).__name__}: {error}"
             log.warning("handler failed", attempt=tools.attempt, error=sentence, exc_info=not told)
@@ -115,6 +130,13 @@ class Handling:
         if outcome is None and isinstance(spec, UndoSpec):
             return UNDONE
         return Fail(f"the handler of {spec.name} returned {outcome!r}: {ONE_OF_THEM}")
+
+
+def _refused(error: SpawnError | CheckpointError | DeadlinePassedError, name: str) -> Fail:
+    """What is made of a refusal of ours that a handler has let through."""
+    if isinstance(error, DeadlinePassedError):
+        return Fail(f"the deadline came while in {name}", ErrorCode.DEADLINE)
+    return Fail(str(error), error.code if isinstance(error, CheckpointError) else ErrorCode.PERMANENT)
 
 
 def _this_task() -> asyncio.Task[Any]:

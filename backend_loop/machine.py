@@ -84,7 +84,19 @@ def _settled(first: Course, reaction: Reaction) -> Reaction:
         return reaction
     leaving = course.status.terminal or (course.undoing and not first.undoing)
     left, begin, tell = children.settled(course.children, course.bound, leaving=leaving)
-    return reaction._replace(course=course._replace(children=left), begin=begin, tell=tell)
+    settled = course._replace(children=left)
+    return reaction._replace(course=settled, begin=begin, tell=tell, progress=_progress(first, course))
+
+
+def _progress(first: Course, course: Course) -> tuple[int, int] | None:
+    """How many of the children that it waits, or has waited, for have ended; None: no more than before."""
+    join = first.join or course.join
+    if join is None or first.counts:
+        return None
+    group = {one.task_id for one in children.covered((first if first.join is not None else course).children, join)}
+    known = {one.task_id for one in first.children if one.status is not None}
+    ended = {one.task_id for one in course.children if one.status is not None} & group
+    return (len(ended), len(group)) if ended - known else None
 
 
 def _then(  # noqa: PLR0913, PLR0917  those of fold, and how far it has come

@@ -197,6 +197,11 @@ class Spawned:
 
 
 @dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A handler that goes on has something new in its context, which is kept from here on."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChildEnded:
     """A child has come to its end, as `end` says; its parent may have ended, or begun anew, since it spawned it."""
 
@@ -260,6 +265,7 @@ Signal = (
     | Deadline
     | Happened
     | Spawned
+    | Checkpoint
     | ChildEnded
     | Pause
     | Resume

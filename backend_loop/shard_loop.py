@@ -90,6 +90,7 @@ class ShardLoop:
             files=Files(settings.files_path),
             database=settings.database_url,
             ran=watch.ran,
+            reports=store.reports,
         )
         self._kinds = "," + ",".join(sorted(types)) + ","
         self._freed, self._idle_s = freed, settings.poll_s

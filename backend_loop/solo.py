@@ -139,6 +139,7 @@ class Solo:
             files=Files(settings.files_path),
             database=settings.database_url,
             ran=self._ran,
+            reports=store.reports,
         )
         self._runner = Runner(self._claimed, self._definition, store, outside)
         try:

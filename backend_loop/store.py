@@ -10,6 +10,7 @@ from pydantic_core import to_json
 from backend_loop.lease import Lease
 from backend_loop.machine import End, Reaction, Transition
 from backend_loop.redis_clock import RedisClock, boottime
+from backend_loop.reporting import Reports
 from shared import keys
 from shared.errors import RedisAwayError, RedisUnknownError
 from shared.flights import Flights
@@ -22,6 +23,7 @@ REFUSED_S: Final = (0.05, 1.0)
 """First and longest pause before a refused commit is sent again."""
 
 Move = Literal["stay", "offer", "wait", "leave", "yield", "pause", "end", "bury"]
+Act = Literal["", "enters", "begins", "kept", "runs"]
 
 
 class LostError(Exception):
@@ -121,6 +123,7 @@ class Store:
         self._dead_ms = round(settings.dead_retention_s * 1000)
         self._grace_ms = round(settings.disconnect_grace_s * 1000)
         self._commits = Flights(link, "commit", self._prefix, second_from=COMMITS_FOR_A_SECOND_FLIGHT)
+        self.reports = Reports(link, self._prefix)
 
     @property
     def connected(self) -> bool:
@@ -266,13 +269,15 @@ def prepare(  # noqa: PLR0913  the parts of one write
     move: Move,
     document: bytes,
     version: int | None = None,
-    act: Literal["", "enters", "begins"] = "",
+    act: Act = "",
     rows: Sequence[bytes] = (),
+    progress: bytes = b"",
 ) -> Commit:
     """The write that makes a reaction durable; the script's header says what its parts are.
 
     `version` is the type's, where another one wrote the document. With `act` a newer intent keeps it from a state that
-    acts (P11): it enters one, or its handler is about to begin, with the permits that it has.
+    acts (P11): it enters one, or its handler is about to begin, with the permits that it has. So has the handler that
+    goes on behind a checkpoint.
     """
     course = reaction.course
     tail = list(rows)
@@ -297,6 +302,7 @@ def prepare(  # noqa: PLR0913  the parts of one write
             "" if version is None else version,
             act,
             told,
+            progress,
         ),
         len(document) + len(events) + len(told),
     )
@@ -311,7 +317,7 @@ def _event(transition: Transition) -> bytes:
 
 
 def _middle(claimed: Claimed, state: str, status: str, end: End) -> bytes:
-    """The result document between `seq` and the times, which the script knows."""
+    """The result document between `seq` and what the script knows: progress and times."""
     document: Mapping[str, Any] = {
         "correlation_id": claimed.correlation_id,
         "task_id": claimed.task_id,
@@ -323,7 +329,6 @@ def _middle(claimed: Claimed, state: str, status: str, end: End) -> bytes:
         "reason": end.reason,
         "waiting_for": None,
         "run": claimed.run,
-        "progress": None,
         "freshness": end.freshness,
     }
     return to_json(document, inf_nan_mode="null")[1:-1]

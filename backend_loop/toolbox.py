@@ -12,9 +12,11 @@ from backend_loop.devices.protocol import Command, Device, DeviceUnreachable, Re
 from backend_loop.files import NO_FILES, File, Files
 from backend_loop.lease import Lease
 from backend_loop.machine import Course
+from backend_loop.midway import Midway
 from backend_loop.model import Function, Model, Thought
 from backend_loop.outcomes import LONGEST_S
 from backend_loop.redis_clock import RedisClock
+from backend_loop.reporting import Reports
 from backend_loop.services import Services, ServiceUnavailable, Stamp
 from backend_loop.spawning import Brood, Parent, SpawnError, Spawning
 from backend_loop.store import Claimed, LapsedError
@@ -57,6 +59,7 @@ class Outside:
         files: the folder of the files that missions make.
         database: URL of the database, for `backend_loop.database.connect`.
         ran: told of each handler that has answered, before that is committed.
+        reports: tells how far handlers are while they run; without, their commits do.
     """
 
     clock: RedisClock
@@ -72,6 +75,7 @@ class Outside:
     files: Files = NO_FILES
     database: str = ""
     ran: Callable[[Callable[..., Any]], None] = _nothing
+    reports: Reports | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class Toolbox(Generic[P, C]):
         attempt: try of this state, from 1. visit: how often the state was entered, from 1.
         taken_over: an earlier worker was lost in this state, so that an effect may have happened already.
         may_have_happened: in an undo: the state never said that it was done, so look before undoing it.
-        children: the missions that this one has spawned, in that order, as of the last commit.
+        children: the missions that this one has spawned, in that order, as of the last commit or checkpoint.
     """
 
     __slots__ = (
@@ -120,6 +124,7 @@ class Toolbox(Generic[P, C]):
         "_claimed",
         "_course",
         "_key",
+        "_midway",
         "_outside",
         "_trace",
         "_undoing",
@@ -144,12 +149,13 @@ class Toolbox(Generic[P, C]):
         context: C,
         outside: Outside,
         trace: Trace,
+        midway: Midway,
     ) -> None:
         """Made by the runner, per run of a handler."""
-        self._claimed, self._outside, self._trace = claimed, outside, trace
+        self._claimed, self._outside, self._trace, self._midway = claimed, outside, trace, midway
         self._undoing, self._course = course.undoing, course
         self._brood: Brood | None = None
-        self.children = _children(course)
+        self.children = children_of(course)
         self.payload, self.context, self.envelope = payload, context, envelope
         self.received: Any = None if course.undoing else course.received
         self.attempt, self.visit = course.attempt, course.visit
@@ -204,6 +210,40 @@ class Toolbox(Generic[P, C]):
             raise LapsedError("the lease has run out")
         if self.remaining_s() <= 0:
             raise DeadlinePassedError
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Say how far this is: clients see the newest value, and it stands in the result. Cheap: call it for each item.
+
+        It is told a few times a second at most, and kept by each commit. While the mission waits for its children, so
+        many of them as have ended are told, unless this state has said a total itself.
+
+        Args:
+            done: in any unit, such as items or bytes.
+            total: how much there is in all; None: not known.
+            message: what is being done; cut after 200 characters.
+
+        Raises:
+            ValueError: a number that is negative or not finite.
+        """
+        self._midway.progress(done, total, message)
+
+    async def checkpoint(self) -> None:
+        """Keep `context` as it is now: whoever has to run this handler again begins with that, not with where it began.
+
+        Call it where all that is done so far is in the context. It costs a commit if the context has changed since the
+        last one, and next to nothing if not. With something new in it, tries, deaths and the state's time-out count
+        anew. Children that were spawned in this run begin with its outcome only.
+
+        A handler with checkpoints gives way at them: where the mission is to pause, its worker to end, or its slot is
+        wanted by something more urgent, this raises CancelledError behind the write. Let it pass: the handler is called
+        again with the context of the checkpoint.
+
+        Raises:
+            CancelledError: see above.
+            CheckpointError: the context is too large, or no JSON; let through, it ends the mission.
+            LostError: the mission is not ours any more.
+        """
+        await self._midway.checkpoint(self.context)
 
     @property
     def spawned(self) -> tuple[Child, ...]:
@@ -374,7 +414,8 @@ class Toolbox(Generic[P, C]):
         return self._outside.device
 
 
-def _children(course: Course) -> tuple[ChildMission, ...]:
+def children_of(course: Course) -> tuple[ChildMission, ...]:
+    """Those of this run, as their parent's handlers see them."""
     if not course.children:
         return ()
     return tuple(

@@ -28,6 +28,7 @@ VERBS: Final = (
     "fire",
     "permit",
     "prioritize",
+    "progress",
     "release",
     "renew",
     "replay",

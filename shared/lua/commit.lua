@@ -1,9 +1,10 @@
 -- The one write of a lease holder: state, document, events, outbox, result and the next place, together or not at all.
 -- KEYS      1 the shard's prefix
--- ARGV      1 owner  2 retention_ms  3 dead_retention_ms, then per item 14: id fence rev consumed move status state
+-- ARGV      1 owner  2 retention_ms  3 dead_retention_ms, then per item 15: id fence rev consumed move status state
 --           document('' = as it was) events(one JSON tail a line: "status":…}) wake_at(epoch ms or '') waiting_for
---           version('' = as it was) act(enters: a state that acts, perhaps anew ·
---           begins: its handler is next, and its permits stay) tail
+--           version('' = as it was) act(enters: a state that acts, perhaps anew · begins: likewise, its handler is next ·
+--           kept: a checkpoint with something new, its handler goes on · runs: one with nothing new; with these three
+--           its permits stay where it stays) tail progress(JSON, '' = as it was)
 --           move: stay (go on) · offer (go on, unless others should) · wait (hold kept) · leave (wait, hold given up) ·
 --                 yield (to its lane) · pause · end · bury (end as a dead letter; waiting_for: the state it failed in)
 --           tail: outbox rows, one JSON a line; for an end the result's middle, then rows, each on a line of its own
@@ -19,8 +20,10 @@ local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'stat
   'parked_at'}
 -- what is asked of those that do not stay
 local LEAVING = {'target', 'lane', 'order', 'created_at', 'started_at', 'base', 'latest', 'intent', 'acted', 'deadline',
-  'parent', 'run'}
+  'parent', 'run', 'progress'}
 local written_at = at()
+local ENTERS = {enters = true, begins = true}
+local GOES_ON = {begins = true, kept = true, runs = true}
 
 -- A bulk mission gives its slot back if urgent or aged work waits in its pool (P9)
 local function wanted(lane)
@@ -47,8 +50,8 @@ local function freed(id)
 end
 
 local function apply(i, id, m)
-  local _, _, rev, consumed, move, status, state, document, events, wake_at, waiting_for, version, act, tail =
-    unpack(ARGV, i, i + 13)
+  local _, _, rev, consumed, move, status, state, document, events, wake_at, waiting_for, version, act, tail, progress =
+    unpack(ARGV, i, i + 14)
   local seq, watched, lines, logged, rows = tonumber(m[5] or 0), (m[10] or '') ~= '', {}, {}, {}
   for line in string.gmatch(events, '[^\n]+') do
     seq = seq + 1
@@ -64,7 +67,7 @@ local function apply(i, id, m)
   local ends = move == 'end' or move == 'bury'
   -- all that can break comes before the first write, and the first write is the one that can
   local l = move == 'stay' and {} or call('HMGET', record(id), unpack(LEAVING))
-  local doc = ends and result(seq, table.remove(rows, 1), l[4], l[5], retention)
+  local doc = ends and result(seq, table.remove(rows, 1), l[4], l[5], retention, progress ~= '' and progress or l[13])
   if ends and l[11] then rows[#rows + 1] = end_row(id, l[11], l[12], doc) end
   if wake_at ~= '' and not tonumber(wake_at) then error('wake_at is no time: ' .. wake_at) end
   if #rows > 0 then call('LLEN', P .. 'outbox:' .. id) end
@@ -73,9 +76,15 @@ local function apply(i, id, m)
   local function set(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
   if document ~= '' then set('document', document) end
   if version ~= '' then set('version', version) end
-  if act ~= '' then set('acted', '1') end
-  -- What says nothing of a handler's outcome (P8): an act entered anew, a wait for a permit; it may kill yet
-  local got_on = events ~= '' and waiting_for ~= 'permit'
+  if progress ~= '' then
+    set('progress', progress)
+    set('progress_at', now)
+    if watched and not ends then lines[#lines + 1] = '\nP' .. passing(status, state, progress) end
+  end
+  if ENTERS[act] then set('acted', '1') end
+  -- What says nothing of a handler's outcome (P8): an act entered anew, a wait for a permit, a checkpoint with nothing
+  -- new; it may kill yet
+  local got_on = act == 'kept' or events ~= '' and waiting_for ~= 'permit' and act ~= 'runs'
   if got_on and (m[11] or '0') ~= '0' then set('deaths', '0'); set('solo_deaths', '0') end
   if consumed ~= '0' then
     set('unread', '0')
@@ -118,7 +127,7 @@ local function apply(i, id, m)
     put_rows(id, rows)
   end
   call('HSET', record(id), unpack(fields))
-  if m[12] and not (act == 'begins' and move == 'stay') then drop_permits(id, m[12]) end
+  if m[12] and not (GOES_ON[act] and move == 'stay') then drop_permits(id, m[12]) end
   if m[13] then call('HDEL', record(id), 'parked_at') end -- it got on: the limit of parking counts anew (P13)
   if move ~= 'stay' then left[#left + 1] = id end
   if ends or move == 'leave' or move == 'pause' then
@@ -145,11 +154,11 @@ local function item(i)
     table.insert(unread, 1, 'SIGNALLED')
     return unread
   end
-  if ARGV[i + 12] ~= '' and superseded(id) then return 'SUPERSEDED' end
+  if ENTERS[ARGV[i + 12]] and superseded(id) then return 'SUPERSEDED' end
   return apply(i, id, m)
 end
 
-for i = 4, #ARGV, 14 do
+for i = 4, #ARGV, 15 do
   local ok, answer = attempt(item, i)
   answers[#answers + 1] = ok and answer or {'ERROR', answer}
 end

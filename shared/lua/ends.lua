@@ -9,7 +9,7 @@
 --           test_outbox.py
 local CONTROLLED = {'place', 'lane', 'order', 'target', 'type', 'version', 'status', 'state', 'rev', 'seq', 'unread',
   'owner', 'watchers', 'root', 'run', 'created_at', 'started_at', 'base', 'was', 'permits', 'latest', 'intent', 'acted',
-  'wake_at', 'waiting_for', 'deadline', 'paused_at', 'parked_at', 'parent', 'children'}
+  'wake_at', 'waiting_for', 'deadline', 'paused_at', 'parked_at', 'parent', 'children', 'progress'}
 local function read(id)
   local values, m = call('HMGET', record(id), unpack(CONTROLLED)), {}
   for i, name in ipairs(CONTROLLED) do m[name] = values[i] end
@@ -85,8 +85,8 @@ local function finish(id, m, status, data, middle, retention, dead_ms)
   leave(id, m)
   local doc = result(seq, '"correlation_id":"' .. (m.root or id) .. '","task_id":"' .. id .. '","type":"' .. m.type
     .. '","status":"' .. status .. '","state":"' .. status .. '","result":null,' .. middle
-    .. ',"waiting_for":null,"run":' .. (m.run or 1) .. ',"progress":null,"freshness":null', m.created_at, m.started_at,
-    retention)
+    .. ',"waiting_for":null,"run":' .. (m.run or 1) .. ',"freshness":null', m.created_at, m.started_at,
+    retention, m.progress)
   call('HSET', record(id), 'place', 'ended', 'status', status, 'state', status, 'seq', seq, 'unread', 0)
   call('SET', P .. 'result:' .. id, doc, 'PX', retention)
   call('DEL', P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id)

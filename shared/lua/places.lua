@@ -17,6 +17,7 @@
 --   base(own priority, while a higher one is inherited) was(COMPENSATING, while paused)
 --   deaths solo_deaths permits(scopes, by space) queued(scope it wants a permit of, and since when)
 --   state rev seq document waiting_for run key_run acted failed_in                  the lease holder's, by commit only
+--   progress(the newest, JSON) progress_at                                          the lease holder's too, by any script
 --   unread                                                                          entries in the inbox
 -- Times are epoch milliseconds of Redis' own TIME, 13 digits: `..` writes 14 digits exactly.
 local P, call = KEYS[1], redis.call
@@ -187,8 +188,13 @@ local function event(seq, status, state, data)
   return '{"seq":' .. seq .. ',"at":"' .. at() .. '","status":"' .. status .. '","state":"' .. state .. '","data":' .. data .. '}'
 end
 
-local function result(seq, rest, created, started, retention)
-  return '{"seq":' .. seq .. ',' .. rest .. ',"created_at":"' .. rfc3339(tonumber(created)) .. '","started_at":'
+-- How far it is: the line that watchers hear, which is no event and has no seq (P18)
+local function passing(status, state, progress)
+  return '{"status":"' .. status .. '","state":"' .. state .. '","at":"' .. at() .. '","progress":' .. progress .. '}'
+end
+
+local function result(seq, rest, created, started, retention, progress)
+  return '{"seq":' .. seq .. ',' .. rest .. ',"progress":' .. (progress or 'null') .. ',"created_at":"' .. rfc3339(tonumber(created)) .. '","started_at":'
     .. (started and '"' .. rfc3339(tonumber(started)) .. '"' or 'null') .. ',"finished_at":"' .. at()
     .. '","expires_at":"' .. rfc3339(now + retention) .. '"}'
 end

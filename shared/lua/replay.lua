@@ -31,7 +31,7 @@ call('HSET', record(id), 'state', state, 'status', status, 'run', run + 1, 'orde
   'deaths', 0, 'solo_deaths', 0, 'waiting_for', '', 'wake_at', '', 'ready_at', now,
   'origin', string.format('%.0f', now * 4096 + order % 4096),
   'key_run', (key == 'new' or envelope ~= '') and run + 1 or more[2] or run)
-call('HDEL', record(id), 'failed_in', 'acted', 'parked_at', 'base')
+call('HDEL', record(id), 'failed_in', 'acted', 'parked_at', 'base', 'progress', 'progress_at')
 count(m.type, m.status, ended, -1)
 count(m.type, status, state, 1)
 call('ZREM', P .. 'dead_letters', id)

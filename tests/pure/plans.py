@@ -4,6 +4,7 @@ from backend_loop.children import Child
 from backend_loop.course import Course, Plan, StatePlan
 from backend_loop.outcomes import (
     Cancel,
+    Checkpoint,
     ChildEnded,
     Complete,
     Deadline,
@@ -88,6 +89,7 @@ SIGNALS: list[Signal] = [
     WaitFor("nonsense", 7),
     Stop(Reason.OVERRIDDEN),
     Spawned(KIDS[:2]),
+    Checkpoint(),
     WaitForChildren(),
     WaitForChildren("any", "continue", seconds=7),
     WaitForChildren(2, bound=1, event="KNOCK"),

@@ -111,15 +111,18 @@ class Write:
     act: bool = False
     begins: bool = False
     """With `act`: the handler is next, and keeps its permits."""
+    midway: Literal["", "kept", "runs"] = ""
+    """A checkpoint: the handler goes on, with something new, or with nothing new."""
+    progress: str = ""
 
     def args(self) -> tuple[str | int, ...]:
         """As commit wants them."""
         head = (self.task_id, self.fence, self.rev, self.consumed, self.move, self.status, self.state, self.document)
         middle = f'"task_id":"{self.task_id}","status":"{self.status}"' if self.middle is None else self.middle
-        act = ("begins" if self.begins else "enters") if self.act else ""
+        act = ("begins" if self.begins else "enters") if self.act else self.midway
         tail = "\n".join((middle, *self.rows) if self.move in ("end", "bury") else self.rows)
         wake_at = "" if self.wake_at is None else self.wake_at
-        return (*head, "\n".join(self.events), wake_at, self.waiting_for, self.version, act, tail)
+        return (*head, "\n".join(self.events), wake_at, self.waiting_for, self.version, act, tail, self.progress)
 
 
 class Answer(NamedTuple):

@@ -249,7 +249,8 @@ def test_an_end_writes_log_result_and_expiry_together(verbs: Verbs) -> None:
     result = verbs.result("m")
     assert result is not None
     assert (result["seq"], result["status"], result["run"]) == (2, "SUCCEEDED", 1)
-    assert set(result) == {"seq", "status", "run", "created_at", "started_at", "finished_at", "expires_at"}
+    told = {"created_at", "started_at", "finished_at", "expires_at", "progress"}
+    assert set(result) == {"seq", "status", "run"} | told
     assert verbs.log("m")[-1]["at"] == result["finished_at"]
     assert parse_rfc3339(result["expires_at"]) - parse_rfc3339(result["finished_at"]) == 5000
     assert 0 < verbs.redis.pttl(verbs.key("result:m")) <= 5000

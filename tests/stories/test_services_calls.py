@@ -48,6 +48,7 @@ def tools(
         context=NONE,
         outside=Outside(clock=clock, lease=lease, admission=NONE, executors=NONE, wakes=NONE, services=services),
         trace=Trace(),
+        midway=NONE,
     )
 
 
