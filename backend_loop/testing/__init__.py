@@ -1,0 +1,33 @@
+"""The kit."""
+
+from backend_loop.testing.bench import Bench
+from backend_loop.testing.ends import cancelled, failed, never, succeeded
+from backend_loop.testing.faults import Call, down, garbage, ignored, lost, meanwhile, refused, slow
+from backend_loop.testing.home import Home
+from backend_loop.testing.points import Kill
+from backend_loop.testing.script import Script, UnscriptedError
+from backend_loop.testing.trial import EndedError, Trial
+from backend_loop.testing.world import NeverEndsError
+
+__all__ = [
+    "Bench",
+    "Call",
+    "EndedError",
+    "Home",
+    "Kill",
+    "NeverEndsError",
+    "Script",
+    "Trial",
+    "UnscriptedError",
+    "cancelled",
+    "down",
+    "failed",
+    "garbage",
+    "ignored",
+    "lost",
+    "meanwhile",
+    "never",
+    "refused",
+    "slow",
+    "succeeded",
+]

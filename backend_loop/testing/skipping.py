@@ -131,13 +131,14 @@ class SkippingLoop(asyncio.SelectorEventLoop):
         return future
 
 
-def spin(loop: SkippingLoop, work: Coroutine[Any, Any, None], killed: type[BaseException]) -> None:
+def spin(loop: SkippingLoop, work: Coroutine[Any, Any, None]) -> None:
     """Run this work in a loop of its own, to its end or that of the loop; the chance in it is always the same.
+
+    Where the loop was ended it is as after a kill -9: nothing of it runs any more, not even to tidy up.
 
     Args:
         loop: fresh; closed afterwards.
         work: what the process does.
-        killed: what ends it as kill -9 would: nothing of it runs any more, not even to tidy up.
 
     Raises:
         BaseException: what the work raised, or the loop was ended with.
@@ -149,21 +150,18 @@ def spin(loop: SkippingLoop, work: Coroutine[Any, Any, None], killed: type[BaseE
         with instead(loop._time.epoch_s):  # noqa: SLF001  of this module
             loop.run_until_complete(main)
             _tidied(loop)
-    except BaseException as error:
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  it is meant to be
-        if isinstance(error, killed):
-            for task in left:
-                _keep(task)
+    except BaseException:
+        for task in asyncio.all_tasks(loop):
+            _keep(task)
         raise
     finally:
         random.setstate(chance)
         loop.close()
 
 
-def _keep(task: object) -> None:
-    """Of a process that was killed not even a ``finally`` runs: its tasks are never collected, nor at our exit."""
+def _keep(task: asyncio.Task[Any]) -> None:
+    """Not even a ``finally`` of it is to run, so it is never collected, nor at the end of this process."""
+    task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  it is meant to be
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(task))
 
 

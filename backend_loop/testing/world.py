@@ -1,0 +1,178 @@
+"""One run of a bench: its time, its shard, its outside, and the workers that come and go."""
+
+import asyncio
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from backend_loop.files import Files
+from backend_loop.mission import MissionType
+from backend_loop.spawning import Spawning
+from backend_loop.testing.control import Control
+from backend_loop.testing.ends import Carrier, Ends
+from backend_loop.testing.faults import Call
+from backend_loop.testing.home import Home, HomeWire
+from backend_loop.testing.life import STATE, Life
+from backend_loop.testing.points import Kill, KilledError
+from backend_loop.testing.script import Script, ScriptWire
+from backend_loop.testing.shard import Shard, Write
+from backend_loop.testing.skipping import BEGIN, Time
+from shared.catalogue import Catalogue
+from shared.fleet import Fleet
+from shared.ids import Ids
+from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from backend_loop.testing.trial import Trial
+
+TAKEOVER_LEASES: Final = 2
+"""So many lease times pass at most until a dead worker's missions are taken over (P7)."""
+
+
+class NeverEndsError(AssertionError):
+    """A run goes on and on."""
+
+
+class KitFleet(Fleet):
+    """One shard, and ids that are the same in each run."""
+
+    def __init__(self) -> None:
+        """Joined to nothing."""
+        super().__init__(1)
+
+    @property
+    def ids(self) -> Ids:
+        """See `Fleet`."""
+        return Ids(b"the kit's, so anybody's".ljust(32))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a bench gives to each of its runs."""
+
+    types: Mapping[str, MissionType]
+    outside: Script
+    home: Home
+    children: Mapping[str, Ends | Sequence[Ends]] | None
+    settings: Settings
+    database: str
+    files: Path | None
+    begin: str = BEGIN
+    commits: int = 5_000
+    days: float = 400.0
+
+
+class World:
+    """All that a run has; it begins empty."""
+
+    def __init__(self, setting: Setting, kills: Iterable[Kill] = (), begin: str | None = None) -> None:
+        """`kills`: where workers die; `begin`: when, if not as the bench says."""
+        self.setting, self.settings, self.types = setting, setting.settings, setting.types
+        self.time = Time(begin or setting.begin, setting.days * 86_400)
+        self.shard = Shard(self.time, self.settings)
+        self.control = Control(self.shard, self.time)
+        self.carrier = Carrier(self.shard, self.control, frozenset(self.types), setting.children, self.time)
+        self.fleet = KitFleet()
+        self.spawning = Spawning(self.fleet, self.types.values(), Catalogue(), self.settings.deadline_s)
+        self.services, self.home = ScriptWire(setting.outside, self), HomeWire(setting.home, self, self.time)
+        self.files, self.database = Files(setting.files or _folder(self)), setting.database
+        self.calls: list[Call] = []
+        self.commits = 0
+        self.kills, self.died = list(kills), list[Kill]()
+        self.trial: Trial
+        self._lives = 0
+        self._life: Life | None = None
+        self.meddle: Callable[[Write], None] = lambda _write: None
+        self.begins: Callable[[str, str], None] = self._begins
+
+    def play(self, until_ms: int | None = None) -> None:
+        """Let it go on until nothing moves any more, or, if that is later, until this time (epoch ms).
+
+        Raises:
+            NeverEndsError, UnscriptedError: as they say.
+        """
+        if self._life is not None:
+            raise AssertionError("it runs already: what happens meanwhile may tell a mission something, and no more")
+        _alone()
+        dead = ""
+        while True:
+            if dead:
+                self.time.pass_(TAKEOVER_LEASES * self.settings.lease_s)
+                self.shard.reclaim(dead)
+            self._lives += 1
+            self._life = life = Life(self, self._lives)
+            try:
+                life.live(until_ms)
+            except KilledError:
+                dead = life.owner
+            except OverflowError as error:
+                raise self._never(str(error)) from None
+            else:
+                return
+            finally:
+                self._life = None
+                self.shard.unheard()
+
+    def committed(self) -> None:
+        """One more commit."""
+        self.commits += 1
+        if self.commits >= self.setting.commits and self._life is not None:
+            self._life.loop.end(self._never(f"there were {self.commits} commits"))
+
+    def _never(self, why: str) -> NeverEndsError:
+        return NeverEndsError(f"it goes on and on: {why}, and it has not ended. {self.trial.told()}")
+
+    async def reach(self, when: str, what: str, number: int, name: str = "") -> None:
+        """A place to be killed at; if one is meant by it, this never returns."""
+        for kill in self.kills:
+            if kill.meets(when, what, number, name):
+                self.kills.remove(kill)
+                self.died.append(kill)
+                if self._life is not None:
+                    await self._life.die()
+
+    def call(self, method: str, path: str, body: Mapping[str, Any], key: str, fence: int) -> Call:
+        """See `Around`."""
+        call = Call(len(self.calls) + 1, method, path, body, key, fence, STATE.get(), self.time.passed_s)
+        self.calls.append(call)
+        return call
+
+    async def point(self, when: str, call: Call) -> None:
+        """See `Around`."""
+        await self.reach(when, "call", call.number, call.path)
+
+    def meet(self, do: "Callable[[Trial], object]") -> None:
+        """See `Around`."""
+        do(self.trial)
+
+    async def fail(self, error: BaseException) -> None:
+        """See `Around`."""
+        if self._life is not None:
+            self._life.loop.end(error)
+            await self._life.loop.create_future()
+
+    def _begins(self, _task_id: str, state: str) -> None:
+        """A handler is about to begin: who is to be killed within it is so at its first await."""
+        if self._life is not None and any(kill.meets("within", "state", 0, state) for kill in self.kills):
+            loop = self._life.loop
+            loop.call_soon(lambda: loop.create_task(self.reach("within", "state", 0, state)))
+
+
+def _alone() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("a bench runs an event loop of its own: use it in a plain `def test_…`, not in an `async def`")
+
+
+def _folder(world: World) -> Path:
+    """Not made before a mission writes a file; goes with the run."""
+    folder = Path(tempfile.gettempdir(), f"dualloop-bench-{uuid4().hex}")
+    weakref.finalize(world, shutil.rmtree, folder, ignore_errors=True)
+    return folder
