@@ -76,7 +76,7 @@ class Cleaning:
         before = now_ms() - self._retention_ms
         for name in names:
             one = self._fleet.ids.read(name)
-            if one is not None and one.text == name and one.shard < self._fleet.shards and one.ms < before:
+            if one is not None and one.shard < self._fleet.shards and one.ms < before:
                 yield one
 
     async def _gone(self, missions: Sequence[MissionId]) -> list[MissionId]:
