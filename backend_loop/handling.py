@@ -67,7 +67,16 @@ class Handling:
         if self._task is not None and not self._cut:
             seconds = self._timeout_s if seconds is None else seconds
             # by hand: asyncio.timeout costs four times as much, and what cuts a handler is at home here anyway
-            self._limit = self._task.get_loop().call_later(seconds, self._cancel, "timeout")
+            held_s = self._outside.lease.held_s
+            self._limit = self._task.get_loop().call_later(seconds, self._out_of_time, held_s)
+
+    def _out_of_time(self, held_s: float) -> None:
+        """Cut it, but for the time that a person held it at a breakpoint since there were `held_s` of that."""
+        now_s = self._outside.lease.held_s
+        if now_s > held_s:
+            self.limit(now_s - held_s)
+        else:
+            self._cancel("timeout")
 
     def _unlimited(self) -> None:
         if self._limit is not None:

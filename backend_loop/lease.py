@@ -29,12 +29,14 @@ STUCK = 70
 class Lease:
     """One owner id and how long it is good for. Losing it loses every mission under it.
 
-    `lost` is called in the event loop when Redis says that the lease was taken over.
+    `lost` is called in the event loop when Redis says that the lease was taken over. `held_s`: for how long, all
+    together, breakpoints have held its process.
     """
 
     def __init__(self, shard: int, length_s: float, lost: Callable[[str], None], owner: str | None = None) -> None:
         """A fresh owner, registered by its first claim; or `owner`, whose lease stands already."""
         self.shard, self._length_s, self._lost = shard, length_s, lost
+        self.held_s = 0.0
         self.signalled: Callable[[str], None] = lambda _id: None
         self.begin()
         if owner is not None:
@@ -72,7 +74,7 @@ class Renewal(threading.Thread):
 
     It stops renewing when the loop has not ticked for one lease time, and ends the process after two; unless a person
     holds the loop at a breakpoint. `overslept` is called where it could not run itself: the process was frozen, or
-    native code held the interpreter. `held_s` is for how long breakpoints have held the loop, all together.
+    native code held the interpreter.
     """
 
     def __init__(self, url: str, leases: Sequence[Lease], length_s: float, loop: asyncio.AbstractEventLoop) -> None:
@@ -87,7 +89,7 @@ class Renewal(threading.Thread):
         )
         self._ending = threading.Event()
         self._ticked = self._thawed = boottime()
-        self._watched, self._held, self.held_s = 0, False, 0.0
+        self._watched, self._held = 0, False
         self.overslept: Callable[[], None] = lambda: None
         self._ticking: asyncio.TimerHandle | None = None
 
@@ -122,7 +124,8 @@ class Renewal(threading.Thread):
         now = boottime()
         if self._held:
             self._held = False
-            self.held_s += now - self._ticked
+            for lease in self._leases:
+                lease.held_s += now - self._ticked
         self._ticked = now
         self._ticking = self._loop.call_later(self._every_s / 4, self._tick)
 

@@ -1,5 +1,6 @@
 """A mission whose author has left a breakpoint in it."""
 
+import asyncio
 from typing import Any
 
 from backend_loop.mission import Mission, state, steps
@@ -16,4 +17,5 @@ class Stops(Mission):
     @state("LOOKING", timeout_s=2.0)
     async def look(self, tools: Toolbox[Any, Any]) -> Outcome:
         breakpoint()  # noqa: T100  what this is about
+        await asyncio.sleep(0.1)  # where a handler would be cut
         return Go("done", result={"attempt": tools.attempt, "fence": tools.fence})
