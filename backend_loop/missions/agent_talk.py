@@ -81,7 +81,7 @@ def bounded(turns: Sequence[Turn], room: int = ROOM) -> list[Turn]:
     for n, one in enumerate(kept[:-1]):
         if _size(kept) <= room:
             break
-        emptied = [call.model_copy(update={"answer": LEFT_OUT}) for call in one.calls]
+        emptied = [call.model_copy(update={"answer": min(call.answer, LEFT_OUT, key=len)}) for call in one.calls]
         kept[n] = one.model_copy(update={"calls": emptied})
     while len(kept) > 1 and _size(kept) > room:
         del kept[0]

@@ -56,7 +56,7 @@ def talk(messages: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Talk:
     last = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=-1)
     since = messages[last + 1 :]
     calls = [call["function"] for one in since for call in one.get("tool_calls") or ()]
-    made = [Call(call["name"], call["arguments"]) for call in calls]
+    made = [Call(call["name"], json.dumps(_document(call["arguments"]))) for call in calls]
     told = [_document(one["content"]) for one in since if one["role"] == "tool"]
     return Talk(str(messages[last]["content"]) if last >= 0 else "", names, made, told)
 
