@@ -31,7 +31,8 @@ class Stage:
         name: by which its children are told from those of other stages.
         type: of its missions.
         at_once: so many of them may live.
-        ahead: so many chunks may be begun here and not yet ended in the next stage: what bounds the files between.
+        ahead: a chunk begins here once it is less than so many in front of the first one that is not through the next
+            stage. So there are never more between the two, and their files are bounded.
         in_order: a chunk begins once all before it have ended here, or failed anywhere.
     """
 
@@ -132,12 +133,18 @@ class Line:
         """The last stage first, so that what is nearly through goes before what would only follow."""
         steps = list[Step]()
         for at, stage in reversed(tuple(enumerate(self.stages))):
-            room = stage.at_once - len(live[at])
+            chunks = waiting[at][: max(0, stage.at_once - len(live[at]))]
             if at + 1 < len(self.stages):
-                room = min(room, stage.ahead - len(live[at]) - len(waiting[at + 1]) - len(live[at + 1]))
-            chunks = waiting[at][: max(0, room)]
+                # by place and not by number: the first one that is left always has room, so nobody waits for ever
+                end = _first(waiting[: at + 2], live[: at + 2]) + stage.ahead
+                chunks = [chunk for chunk in chunks if chunk < end]
             if stage.in_order:
-                before = [chunk for group in (*waiting[: at + 1], *live[: at + 1]) for chunk in group]
-                chunks = [chunk for chunk in chunks if chunk == min(before)]
+                first = _first(waiting[: at + 1], live[: at + 1])
+                chunks = [chunk for chunk in chunks if chunk == first]
             steps += [Step(stage, chunk) for chunk in chunks]
         return steps
+
+
+def _first(*groups: Sequence[Sequence[int]]) -> int:
+    """The first chunk of those that are somewhere there; 0: there is none."""
+    return min((chunk for group in groups for chunks in group for chunk in chunks), default=0)
