@@ -4,19 +4,18 @@ The loop stays free, so leases, cancels and deadlines work while such a handler 
 """
 
 import asyncio
-import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from backend_loop.mission import Mission, StateSpec, UndoSpec
 from backend_loop.outcomes import ONE_OF_THEM, Fail, Outcome, Retry
 from backend_loop.redis_clock import boottime
 from backend_loop.step_frames import Frame, heard, pack
+from backend_loop.step_lines import ChildLine, ThreadLine
 from backend_loop.step_processes import ROOM, BrokenError, Child, Children, DiedError, TooMuchError
 from backend_loop.step_threads import Threads
-from backend_loop.step_tools import REFUSALS, CutError, Facts, StepTools, refused
+from backend_loop.step_tools import REFUSALS, CutError, Facts, StepTools
 from backend_loop.toolbox import Toolbox
 from shared.logs import get
 from shared.settings import Settings
@@ -40,11 +39,11 @@ class Executors:
     ) -> Any:
         """Run a handler whose ``spec.runs`` is ``"thread"`` or ``"process"``; awaited where a loop handler would be.
 
-        To cut it, cancel the awaiting task. A thread is then told by `StepTools.check`, a child gets SIGTERM; both have
-        ``cut_grace_s`` to end, and further cancels change nothing meanwhile. If the handler still gives an outcome, it
-        is returned; else CancelledError is raised: at once when it has ended, at the latest after the grace, when a
-        child is killed with all it has started, and a thread is left behind with a log line that names the handler;
-        whatever it answers later is dropped.
+        To cut it, cancel the awaiting task. A thread is then told by `check` or `checkpoint`, a child gets SIGTERM;
+        both have ``cut_grace_s`` to end, and further cancels change nothing meanwhile. If the handler still gives an
+        outcome, it is returned; else CancelledError is raised: at once when it has ended, at the latest after the
+        grace, when a child is killed with all it has started, and a thread is left behind with a log line that names
+        the handler; whatever it answers later is dropped.
 
         The handler works on a copy of the context; after it has ended ``tools.context`` is what it left.
 
@@ -75,30 +74,25 @@ class Executors:
     async def _in_thread(
         self, spec: StateSpec | UndoSpec, mission: Mission, tools: Toolbox[Any, Any], begins: Callable[[], None]
     ) -> Any:
-        cut, context = threading.Event(), tools.context.model_copy(deep=True)
-
-        def check() -> None:
-            if cut.is_set():
-                raise CutError
-            tools.check()
-
+        line, context = ThreadLine(tools), tools.context.model_copy(deep=True)
         handed: StepTools[Any, Any] = StepTools(
-            Facts.of(tools), envelope=tools.envelope, payload=tools.payload, context=context, check=check
+            Facts.of(tools), envelope=tools.envelope, payload=tools.payload, context=context, line=line
         )
         name = spec.handler.__qualname__
         ended = await self._threads.begin(name, lambda: spec.handler(mission, handed), begins)
         try:
             await asyncio.wait({ended})
         except asyncio.CancelledError:
-            cut.set()
+            line.cut()
             if not await _settled(ended, self._grace_s):
                 self._left(name)
                 raise
+        line.tell()
         tools.context = handed.context
         returned, error = ended.result()
         if error is None:
             return returned
-        if cut.is_set() and isinstance(error, CutError):
+        if line.is_cut and isinstance(error, CutError):
             raise asyncio.CancelledError
         raise error
 
@@ -115,10 +109,11 @@ class Executors:
         except (DiedError, BrokenError, OSError) as error:
             return Retry(f"no child process for {spec.name}: {error}")
         begins()
-        answering = asyncio.ensure_future(child.run(request, partial(_verdict, tools), self._limit))
+        line = ChildLine(tools)
+        answering = asyncio.ensure_future(child.run(request, line.answer, self._limit))
         usable = False
         try:
-            answer = await self._answer(name, child, answering)
+            answer = await self._answer(name, child, answering, line)
             usable = not child.cut and answer.get("refused") != "cut"
         except DiedError as error:
             if child.cut:
@@ -129,13 +124,15 @@ class Executors:
             return Fail(f"the outcome of {spec.name} {error}", ErrorCode.TOO_LARGE)
         finally:
             self._children.back(child, usable=usable)
+        line.heard(answer)
         return _heard(spec, answer, tools, cut=child.cut)
 
-    async def _answer(self, name: str, child: Child, answering: asyncio.Future[Frame]) -> Frame:
+    async def _answer(self, name: str, child: Child, answering: asyncio.Future[Frame], line: ChildLine) -> Frame:
         """What the child says; if we are cut meanwhile, what it still says within the grace."""
         try:
             await asyncio.wait({answering})
         except asyncio.CancelledError:
+            line.cut()
             child.terminate()
             if not await _settled(answering, self._grace_s):
                 log.warning("handler killed", handler=name, after_s=self._grace_s)
@@ -157,15 +154,6 @@ def _request(spec: StateSpec | UndoSpec, kind: type[Mission], tools: Toolbox[Any
         "envelope": tools.envelope,
     }
     return pack({"run": run})
-
-
-def _verdict(tools: Toolbox[Any, Any]) -> str:
-    """Of the toolbox on whether the handler may go on: empty, or a word of `REFUSALS`."""
-    try:
-        tools.check()
-    except tuple(REFUSALS.values()) as refusal:
-        return refused(refusal)
-    return ""
 
 
 def _heard(spec: StateSpec | UndoSpec, answer: Frame, tools: Toolbox[Any, Any], *, cut: bool) -> Outcome | None:

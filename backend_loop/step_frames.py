@@ -1,8 +1,10 @@
 """What a worker and its child say to each other: frames of four bytes of length and JSON; never a pickle.
 
 The worker says ``{"load": …}``, then ``{"run": …}``; the child answers ``{"ready": true}`` or ``{"broken": sentence}``,
-asks ``{"check": true}`` (answered by ``{"go": ""}``, or a word that says why not), and in the end gives ``outcome``,
-``returned`` (something else) or ``refused`` (that word), with ``context`` and, of what was raised, the ``traceback``.
+asks ``{"check": true}`` or ``{"checkpoint": context}`` (answered by ``{"go": ""}``, or a word that says why not), tells
+``{"progress": [done, total, message]}``, and in the end gives ``outcome``, ``returned`` (something else) or ``refused``
+(that word), with ``context`` and, of what was raised, the ``traceback``. Progress that was not told yet comes
+along with any frame.
 """
 
 import dataclasses
@@ -17,6 +19,8 @@ from shared.status import ErrorCode, Reason
 
 HEAD: Final = struct.Struct(">I")
 Frame = Mapping[str, Any]
+ENDS: Final = frozenset({"outcome", "returned", "refused"})
+"""A frame with one of these is the last one of a handler."""
 
 _OUTCOMES: Final = (Go, Fail, Retry, Sleep, WaitFor, WaitForChildren, Stop)
 _KINDS: Final[Mapping[str, Any]] = {kind.__name__: kind for kind in _OUTCOMES}

@@ -17,25 +17,67 @@ from operator import attrgetter
 from types import FrameType
 from typing import Any
 
-from pydantic_core import PydanticSerializationError
+from pydantic import BaseModel
 
 from backend_loop.lifeline import die_with, take_along
+from backend_loop.midway import UNWRITABLE, CheckpointError
 from backend_loop.mission import Mission, outcome_of
 from backend_loop.outcomes import Fail, Outcome
+from backend_loop.reporting import Progress
 from backend_loop.step_frames import HEAD, Frame, pack, told, unpack
+from backend_loop.step_lines import GATHERED_S, UNKEPT
 from backend_loop.step_tools import REFUSALS, CutError, Facts, StepTools, refused
 from shared import logs
 from shared.envelope import Envelope
 from shared.settings import Settings
+from shared.status import ErrorCode
+
+
+class Cuts:
+    """Where SIGTERM raises `CutError`: while a handler runs, but not within a ``with`` of this, where it waits."""
+
+    def __init__(self) -> None:
+        """No handler runs."""
+        self.running = self.ending = False
+        self._whole = 0
+
+    def begin(self) -> None:
+        """A handler begins, unless SIGTERM came before."""
+        self.running = True
+        self._cut()
+
+    def terminated(self, _signum: int, _frame: FrameType | None) -> None:
+        """SIGTERM; comes in the main thread, which is the handler's."""
+        self.ending = True
+        self._cut()
+
+    def __enter__(self) -> None:
+        """What follows is done to its end."""
+        if threading.current_thread() is threading.main_thread():
+            self._whole += 1
+
+    def __exit__(self, *_: object) -> None:
+        """From here on it may be cut."""
+        if threading.current_thread() is threading.main_thread():
+            self._whole -= 1
+            self._cut()
+
+    def _cut(self) -> None:
+        if self.ending and self.running and not self._whole:
+            self.running = False
+            raise CutError
 
 
 class Pipe:
-    """The child's end of the socket to its worker."""
+    """The child's end of the socket to its worker: the `Line` of its handlers."""
 
     def __init__(self, sock: socket.socket) -> None:
         """Takes the socket over."""
         self._sock, self._file = sock, sock.makefile("rb")
-        self._asking = threading.Lock()
+        self._asking, self._writing, self._saying = threading.Lock(), threading.Lock(), threading.Lock()
+        self._said: Progress | None = None
+        self._timer: threading.Timer | None = None
+        self.cuts = Cuts()
 
     def read(self) -> Frame:
         """The next frame.
@@ -53,14 +95,54 @@ class Pipe:
         return unpack(body)
 
     def write(self, packed: bytes) -> None:
-        """Send a frame."""
-        self._sock.sendall(packed)
+        """Send a frame, whole."""
+        with self.cuts, self._writing:
+            self._sock.sendall(packed)
 
     def check(self) -> None:
         """Ask the worker, which knows lease and deadline; from any thread of the handler's."""
+        self._ask({"check": True})
+
+    def checkpoint(self, context: BaseModel) -> None:
+        """Have the worker keep it."""
+        self._ask({"checkpoint": context})
+
+    def progress(self, said: Progress) -> None:
+        """Tell it after a while, or with what is said until then."""
+        with self.cuts, self._saying:
+            self._said = said
+            if self._timer is None:
+                self._timer = threading.Timer(GATHERED_S, self._tell)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def rest(self) -> dict[str, Any]:
+        """The progress that was not told yet, for a frame that goes out anyway."""
+        with self.cuts, self._saying:
+            said, self._said = self._said, None
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+        return {} if said is None else {"progress": said}
+
+    def _tell(self) -> None:
+        with self._writing:  # first: what is said last must not come behind a handler's end
+            if rest := self.rest():
+                self._sock.sendall(pack(rest))
+
+    def _ask(self, question: dict[str, Any]) -> None:
         with self._asking:
-            self.write(pack({"check": True}))
-            word = self.read()["go"]
+            if self.cuts.ending:
+                raise CutError  # an answer may have been left unread
+            try:
+                packed = pack(question | self.rest())
+            except UNWRITABLE as error:
+                raise CheckpointError(f"the context cannot be written as JSON: {error}", ErrorCode.PERMANENT) from error
+            self.write(packed)
+            answer = self.read()
+        word = answer["go"]
+        if word == UNKEPT:
+            raise CheckpointError(answer["why"], ErrorCode(answer["code"]))
         if word:
             raise REFUSALS[word]
 
@@ -70,23 +152,14 @@ class Child:
 
     def __init__(self, pipe: Pipe) -> None:
         """Listens to SIGTERM from here on."""
-        self._pipe = pipe
-        self._running = self._ending = False
-        signal.signal(signal.SIGTERM, self._terminated)
+        self._pipe, self._cuts = pipe, pipe.cuts
+        signal.signal(signal.SIGTERM, self._cuts.terminated)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's: the worker drains, and says what is to end
-
-    def _terminated(self, _signum: int, _frame: FrameType | None) -> None:
-        self._ending = True
-        if self._running:
-            self._running = False
-            raise CutError
 
     def serve(self) -> None:
         """Until the worker is gone, or a handler was cut."""
-        while True:
+        while not self._cuts.ending:
             frame = self._pipe.read()
-            if self._ending:
-                return
             if "load" in frame:
                 self._pipe.write(pack(_load(frame["load"])))
             else:
@@ -105,28 +178,28 @@ class Child:
                     envelope=Envelope.model_validate(run["envelope"]),
                     payload=mission.Payload.model_validate(run["payload"]),
                     context=context,
-                    check=self._pipe.check,
+                    line=self._pipe,
                 )
             except Exception as error:  # noqa: BLE001  an author's validator may raise anything
                 return pack(_failed(error, mission))
             answer = self._call(getattr(mission(), run["handler"]), tools, mission)
-            return _packed({**answer, "context": tools.context}, run["state"])
+            return _packed({**answer, "context": tools.context, **self._pipe.rest()}, run["state"])
 
     def _call(
         self, handler: Callable[[Any], Any], tools: StepTools[Any, Any], mission: type[Mission]
     ) -> dict[str, Any]:
         try:
-            self._running = not self._ending
-            if self._ending:
-                raise CutError  # noqa: TRY301  SIGTERM came before the handler began
+            self._cuts.begin()
             outcome = handler(tools)
-            self._running = False
+            self._cuts.running = False
+        except CheckpointError as error:
+            return {"outcome": told(Fail(str(error), error.code))}
         except tuple(REFUSALS.values()) as refusal:
             return {"refused": refused(refusal)}
         except BaseException as error:  # noqa: BLE001  SystemExit too: a handler ends neither the worker nor this
             return _failed(error, mission)
         finally:
-            self._running = False
+            self._cuts.running = False
         if outcome is None or isinstance(outcome, Outcome):
             return {"outcome": told(outcome)}
         return {"returned": repr(outcome)[:200]}
@@ -148,7 +221,7 @@ def _failed(error: BaseException, mission: type[Mission]) -> dict[str, Any]:
 def _packed(answer: Frame, state: str) -> bytes:
     try:
         return pack(answer)
-    except (PydanticSerializationError, ValueError, TypeError, OverflowError) as error:
+    except UNWRITABLE as error:
         return pack({"outcome": told(Fail(f"the outcome of {state} cannot be written as JSON: {error}"))})
 
 

@@ -6,11 +6,11 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from backend_loop.redis_clock import boottime
-from backend_loop.step_frames import HEAD, Frame, pack, unpack
+from backend_loop.step_frames import ENDS, HEAD, Frame, pack, unpack
 from shared.logs import get
 from shared.settings import Settings
 
@@ -90,12 +90,12 @@ class Child:
         if "broken" in answer:
             raise BrokenError(answer["broken"])
 
-    async def run(self, request: bytes, check: Callable[[], str], limit: int) -> Frame:
+    async def run(self, request: bytes, reply: Callable[[Frame], Awaitable[Frame | None]], limit: int) -> Frame:
         """Run a handler.
 
         Args:
             request: a packed frame with what `step_process` takes as ``run``.
-            check: answers the handler's `StepTools.check`: empty, or why not.
+            reply: answers what the handler asks while it runs; None where it only tells.
             limit: bytes that the answer may have.
 
         Raises:
@@ -105,10 +105,11 @@ class Child:
         self.runs += 1
         self._writer.write(request)
         while True:
-            answer = await self._read(limit)
-            if "check" not in answer:
-                return answer
-            self._writer.write(pack({"go": "cut" if self.cut else check()}))
+            frame = await self._read(limit)
+            if frame.keys() & ENDS:
+                return frame
+            if (answer := await reply(frame)) is not None:
+                self._writer.write(pack(answer))
 
     async def _read(self, limit: int) -> Frame:
         try:

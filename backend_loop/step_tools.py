@@ -1,14 +1,15 @@
 """What a handler outside of the event loop is given: the facts of its run, and the question whether it may go on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from backend_loop.files import File, Files
 from backend_loop.redis_clock import boottime
+from backend_loop.reporting import Progress, progress
 from backend_loop.store import LapsedError
 from backend_loop.toolbox import DeadlinePassedError, Toolbox
 from shared.envelope import Envelope
@@ -29,7 +30,7 @@ REFUSALS: Final[Mapping[str, type[BaseException]]] = {
     "deadline": DeadlinePassedError,
     "lapsed": LapsedError,
 }
-"""Why `StepTools.check` may refuse, by the words that a worker and its child use for it."""
+"""Why a handler may not go on, by the words that a worker and its child use for it."""
 
 
 def refused(refusal: BaseException) -> str:
@@ -86,6 +87,19 @@ class Facts:
         return asdict(self)
 
 
+class Line(Protocol):
+    """What a `StepTools` hands on; called from any thread of the handler's."""
+
+    def check(self) -> None:
+        """Raise why it may not go on, if it may not."""
+
+    def progress(self, said: Progress) -> None:
+        """Tell how far it is."""
+
+    def checkpoint(self, context: BaseModel) -> None:
+        """Return when this is kept, or raise why the handler is to end."""
+
+
 class StepTools(Generic[P, C]):
     """One run of a handler with ``runs="thread"`` or ``runs="process"``; the same for both.
 
@@ -106,9 +120,9 @@ class StepTools(Generic[P, C]):
     """
 
     __slots__ = (
-        "_check",
         "_ends_at",
         "_files",
+        "_line",
         "attempt",
         "context",
         "correlation_id",
@@ -125,7 +139,7 @@ class StepTools(Generic[P, C]):
         "visit",
     )
 
-    def __init__(self, facts: Facts, *, envelope: Envelope, payload: P, context: C, check: Callable[[], None]) -> None:
+    def __init__(self, facts: Facts, *, envelope: Envelope, payload: P, context: C, line: Line) -> None:
         """Made by the executors, per run of a handler."""
         self.task_id, self.correlation_id = facts.task_id, facts.correlation_id
         self.key, self.fence, self.traceparent = facts.key, facts.fence, facts.traceparent
@@ -133,7 +147,7 @@ class StepTools(Generic[P, C]):
         self.may_have_happened = facts.may_have_happened
         self.received: Any = facts.received
         self.envelope, self.payload, self.context = envelope, payload, context
-        self._ends_at, self._check = facts.ends_at, check
+        self._ends_at, self._line = facts.ends_at, line
         self._files, self.database = facts.files, facts.database
 
     @property
@@ -172,4 +186,22 @@ class StepTools(Generic[P, C]):
             DeadlinePassedError: the deadline has come; the runner ends the mission.
             LapsedError: the lease has run out, as far as this process knows; the runner gives the mission back.
         """
-        self._check()
+        self._line.check()
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Say how far this is, as `Toolbox.progress`. Cheap: call it for each item.
+
+        Raises:
+            ValueError: a number that is negative or not finite.
+        """
+        self._line.progress(progress(done, total, message))
+
+    def checkpoint(self) -> None:
+        """Keep `context` as it is now, as `Toolbox.checkpoint`; returns when it is kept.
+
+        Raises:
+            CutError: it is kept, and the handler is to end here: the mission is to pause, its worker to end, or its
+                slot is wanted. Or the run was cut before, or the mission is not ours any more. Let it pass.
+            CheckpointError: the context is too large, or no JSON; let through, it ends the mission.
+        """
+        self._line.checkpoint(self.context)

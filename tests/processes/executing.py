@@ -3,14 +3,17 @@
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
+
+from pydantic_core import from_json
 
 from backend_loop.course import Course
 from backend_loop.executors import Executors
 from backend_loop.lease import Lease
+from backend_loop.midway import Kept, Midway
 from backend_loop.mission import Mission
 from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.store import Claimed
@@ -22,7 +25,14 @@ from shared.telemetry import Trace
 from tests.missions.heavy import Notes, Work
 from tests.waiting import eventually
 
+if TYPE_CHECKING:
+    from backend_loop.reporting import Progress
+
 NONE = cast("Any", None)  # what these handlers never ask for
+
+
+async def _goes_on() -> Kept:
+    return Kept(news=True, goes_on=True)
 
 
 class Run:
@@ -32,6 +42,9 @@ class Run:
         lease = Lease(0, 60.0, lambda _owner: None)
         lease.renewed(lease.owner, boottime())
         self.lease, clock = lease, RedisClock()
+        self.said: list[Progress] = []
+        self.kept: list[dict[str, Any]] = []
+        self.keeping: Callable[[], Awaitable[Kept]] = _goes_on
         deadline = clock.now_ms() + round(left_s * 1000)
         text: dict[str, Any] = {"type": mission.type, "task_id": "m", "correlation_id": "m", "source": "http"}
         envelope = Envelope(**text, v=1, payload_version=1, payload={}, created_at="", session="kitchen")
@@ -62,11 +75,26 @@ class Run:
             context=Notes(done=["before"]),
             outside=outside,
             trace=Trace(),
+            midway=Midway(self, self._keep, self.said.append),
         )
         self.began = asyncio.Event()
         self._mark = work.mark
         spec = mission.definition.states["WORKING"]
         self.task = asyncio.ensure_future(executors.call(spec, mission(), self.tools, self.began.set))
+
+    async def _keep(self, context: bytes) -> Kept:
+        self.kept.append(from_json(context))
+        return await self.keeping()
+
+    def interrupt(self) -> None:
+        """As `Handling` does it."""
+        self.task.cancel()
+
+    def hold(self) -> float | None:
+        """It has no time-out."""
+
+    def limit(self, _seconds: float | None) -> None:
+        """It has no time-out."""
 
     async def runs(self) -> None:
         """Wait until the handler's own code has begun."""
