@@ -9,7 +9,20 @@ from typing import Final
 from backend_loop.mission import DefinitionError, Mission, MissionType
 
 GROUP: Final = "dualloop.missions"
-BUILT_IN: Final = tuple(f"backend_loop.missions.{name}" for name in ("device_control", "order_fulfil", "payment_ship"))
+BUILT_IN: Final = tuple(
+    f"backend_loop.missions.{name}"
+    for name in (
+        "agent_run",
+        "device_control",
+        "device_query",
+        "device_sequence",
+        "firmware_rollout",
+        "firmware_update",
+        "order_fulfil",
+        "payment_ship",
+        "scene_run",
+    )
+)
 """Modules of the mission types that come with the product."""
 
 
