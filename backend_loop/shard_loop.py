@@ -89,6 +89,7 @@ class ShardLoop:
             spawning=spawning,
             files=Files(settings.files_path),
             database=settings.database_url,
+            data=settings.data_dir.absolute(),
             ran=watch.ran,
             reports=store.reports,
         )

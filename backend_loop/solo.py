@@ -138,6 +138,7 @@ class Solo:
             spawning=spawning,
             files=Files(settings.files_path),
             database=settings.database_url,
+            data=settings.data_dir.absolute(),
             ran=self._ran,
             reports=store.reports,
         )

@@ -47,6 +47,7 @@ class Facts:
         received: data of the outside event that led into the state.
         files: the folder of the files that missions make; None: there is none.
         database: URL of the database.
+        data: folder of the files that missions may read.
     """
 
     task_id: str
@@ -62,6 +63,7 @@ class Facts:
     ends_at: float
     files: str | None = None
     database: str = ""
+    data: str = "data"
 
     @classmethod
     def of(cls, tools: Toolbox[Any, Any]) -> "Facts":
@@ -80,6 +82,7 @@ class Facts:
             ends_at=boottime() + tools.remaining_s(),
             files=None if tools.files.folder is None else str(tools.files.folder),
             database=tools.database,
+            data=str(tools.data),
         )
 
     def document(self) -> dict[str, Any]:
@@ -117,6 +120,7 @@ class StepTools(Generic[P, C]):
         fence: rises with every claim in the shard (P2).
         traceparent: W3C trace context to hand on to whatever is called.
         database: URL of the database, for `backend_loop.database.connect`.
+        data: folder of the files that missions may read.
     """
 
     __slots__ = (
@@ -126,6 +130,7 @@ class StepTools(Generic[P, C]):
         "attempt",
         "context",
         "correlation_id",
+        "data",
         "database",
         "envelope",
         "fence",
@@ -148,7 +153,7 @@ class StepTools(Generic[P, C]):
         self.received: Any = facts.received
         self.envelope, self.payload, self.context = envelope, payload, context
         self._ends_at, self._line = facts.ends_at, line
-        self._files, self.database = facts.files, facts.database
+        self._files, self.database, self.data = facts.files, facts.database, Path(facts.data)
 
     @property
     def undoes(self) -> str:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -58,6 +59,7 @@ class Outside:
         spawning: makes children.
         files: the folder of the files that missions make.
         database: URL of the database, for `backend_loop.database.connect`.
+        data: folder of the files that missions may read.
         ran: told of each handler that has answered, before that is committed.
         reports: tells how far handlers are while they run; without, their commits do.
     """
@@ -74,6 +76,7 @@ class Outside:
     spawning: Spawning | None = None
     files: Files = NO_FILES
     database: str = ""
+    data: Path = Path("data")
     ran: Callable[[Callable[..., Any]], None] = _nothing
     reports: Reports | None = None
 
@@ -313,6 +316,11 @@ class Toolbox(Generic[P, C]):
     def database(self) -> str:
         """URL of the database, for `backend_loop.database.connect`, in a state with ``runs="thread"`` or "process"."""
         return self._outside.database
+
+    @property
+    def data(self) -> Path:
+        """Folder of the files that missions may read."""
+        return self._outside.data
 
     def file(self, name: str) -> File:
         """A file to be made, which whoever has this mission's id may download once it is published.

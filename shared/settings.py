@@ -41,6 +41,7 @@ class Settings(BaseSettings):
     files_dir: Path | None = Field(
         None, description="folder of the files that missions make; one for all processes; unset: files, in state_dir"
     )
+    data_dir: Path = Field(Path("data"), description="folder of the files that missions may read: sources of `etl.run`")
     database: str | None = Field(
         None,
         description="sqlite:/// URL of the database that `etl.run` loads into and `report.export` reads; "
