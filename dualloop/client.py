@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 from urllib.parse import quote
 
 from dualloop.client_faults import ClientProblem, Patience, UnreachableError
+from dualloop.client_files import Files
 from dualloop.client_http import Exchange
 from dualloop.client_schedules import Schedules
 from dualloop.client_socket import frames
@@ -54,7 +55,7 @@ class Client(Verbs):
         """Nothing is opened yet."""
         urls = [url] if isinstance(url, str) else url or configured_urls()
         super().__init__(Exchange(urls))
-        self.schedules = Schedules(self._exchange)
+        self.schedules, self.files = Schedules(self._exchange), Files(self._exchange)
         self._patience_s = patience_s
 
     @property

@@ -1,12 +1,14 @@
 """The client's side of HTTP: one request, to the first foreground that can be reached."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import httpx
 from pydantic_core import from_json, to_json
 
 from dualloop.client_faults import ClientProblem, UnreachableError
+
+T = TypeVar("T")
 
 ANSWER_S: Final = 10.0
 """How long an answer may take, beyond what it was asked to wait."""
@@ -47,15 +49,42 @@ class Exchange:
             UnreachableError: no foreground answered.
         """
         content, head = (None, {}) if body is None else (to_json(body), {"content-type": "application/json"})
+
+        async def once(url: str) -> dict[str, Any]:
+            answer = await self._http.request(
+                method, url + path, content=content, params=query, headers=head, timeout=ANSWER_S + wait_s
+            )
+            return _document(url, answer)
+
+        return await self._first(once)
+
+    async def fetch(self, path: str, take: Callable[[bytes], object]) -> None:
+        """A file, piece by piece as it comes.
+
+        Raises:
+            ClientProblem: it was refused.
+            UnreachableError: no foreground answered, or (`sent`) one fell silent in the middle.
+        """
+
+        async def once(url: str) -> None:
+            async with self._http.stream("GET", url + path) as answer:
+                if answer.is_error or "content-disposition" not in answer.headers:
+                    await answer.aread()
+                    _document(url, answer)
+                    raise ClientProblem(_foreign(url, answer))
+                async for piece in answer.aiter_bytes():
+                    take(piece)
+
+        await self._first(once)
+
+    async def _first(self, once: Callable[[str], Awaitable[T]]) -> T:
+        """Of the first foreground that can be reached."""
         left = len(self._urls)
         while True:
             left -= 1
             url = self.url
             try:
-                answer = await self._http.request(
-                    method, url + path, content=content, params=query, headers=head, timeout=ANSWER_S + wait_s
-                )
-                return _document(url, answer)
+                return await once(url)
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
                 self.turn()
                 if not left:
@@ -71,14 +100,17 @@ def _document(url: str, answer: httpx.Response) -> dict[str, Any]:
     except ValueError:
         document = None
     if not isinstance(document, dict) or (answer.is_error and "code" not in document):
-        detail = f"What answers at {url} is no foreground of Dual Loop (HTTP {answer.status_code})."
-        retryable = answer.status_code in {502, 503, 504}  # of something in between
-        document = {"status": answer.status_code, "code": "foreign", "title": detail, "retryable": retryable}
-        raise ClientProblem(document)
+        raise ClientProblem(_foreign(url, answer))
     if answer.is_error:
         after = answer.headers.get("retry-after", "")
         raise ClientProblem(document, float(after) if after.isdecimal() else 0.0)
     return document
+
+
+def _foreign(url: str, answer: httpx.Response) -> dict[str, Any]:
+    detail = f"What answers at {url} is no foreground of Dual Loop (HTTP {answer.status_code})."
+    retryable = answer.status_code in {502, 503, 504}  # of something in between
+    return {"status": answer.status_code, "code": "foreign", "title": detail, "retryable": retryable}
 
 
 def _unreachable(url: str, error: Exception, *, sent: bool) -> UnreachableError:

@@ -221,8 +221,13 @@ def _open_files(pid: int) -> int:
 
 
 async def test_the_files_go_with_the_mission_and_nothing_else_does(redis_url: str, tmp_path: Path) -> None:
-    env = {"DUALLOOP_MISSIONS": "tests.missions.filing", "DUALLOOP_RETENTION_S": "1"}
-    async with running(redis_url, tmp_path, DUALLOOP_FILES_DIR=str(tmp_path / "elsewhere"), **env) as stack:
+    async with running(
+        redis_url,
+        tmp_path,
+        DUALLOOP_MISSIONS="tests.missions.filing",
+        DUALLOOP_RETENTION_S="1",
+        DUALLOOP_FILES_DIR=str(tmp_path / "elsewhere"),
+    ) as stack:
         desk = Desk(stack)
         desk.folder = tmp_path / "elsewhere"
         waits = await desk.front.send("test.holding")
