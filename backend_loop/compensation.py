@@ -33,6 +33,7 @@ def leave(  # noqa: PLR0913, PLR0917  an end has these parts
     now: int,
     *,
     answered: bool = False,
+    happened: Mapping[str, Any] | None = None,
 ) -> Reaction:
     """End other than SUCCEEDED, once everything is undone.
 
@@ -44,17 +45,19 @@ def leave(  # noqa: PLR0913, PLR0917  an end has these parts
         data: of the end's event.
         now: epoch ms.
         answered: the state's own handler led here, by its row: whether it changed anything its undo finds out.
+        happened: the outside event that led here, for the log; beside an event of our own it has a word of its own.
     """
     todo = course.done
     if in_flight(course, plan) or (answered and plan.states[course.state].undo is not None):
         todo = (*todo, Done(course.state, course.visit, maybe=True))
     if not todo:
         ended = _over(course, status, course.state)
-        return Reaction(ended, (Transition(status, status, data),), end)
+        return Reaction(ended, (Transition(status, status, {**(happened or {}), **data}),), end)
     parts = {name: value for name, value in end._asdict().items() if value is not None}
     ending = {"status": status, "state": course.state, "data": data, **parts}
     begun = course._replace(visits={**course.visits, course.state: course.visit}, done=todo, ending=ending)
-    return _undo(begun, plan, {"event": "undo", **data}, now)
+    led = {} if happened is None else {"happened": happened}
+    return _undo(begun, plan, {"event": "undo", **data, **led}, now)
 
 
 def _over(course: Course, status: Status, failed_in: str) -> Course:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from pydantic_core import to_json
+
 from backend_loop import children, compensation
 from backend_loop import outcomes as o
 from backend_loop.children import Join
@@ -15,6 +17,9 @@ CODES: Final = frozenset(str(code) for code in ErrorCode)
 
 NOT_SKIPPED: Final = frozenset({ErrorCode.DEADLINE, ErrorCode.UNDECODABLE, ErrorCode.TOO_MANY_TRANSITIONS})
 """Ends of the mission, not of a state: an optional state does not outlive them either."""
+
+LOGGED: Final = 2_048
+"""Bytes of an outside event's data that the log has; the handler gets all of it."""
 
 
 def _succeed(course: Course, end: End, data: Mapping[str, Any] | None = None) -> Reaction:
@@ -39,6 +44,7 @@ def _fail(  # noqa: PLR0913, PLR0917  what is said of a failure
     fail: o.Fail | None = None,
     *,
     answered: bool = False,
+    happened: Mapping[str, Any] | None = None,
 ) -> Reaction:
     """The state has finally failed: skip it, or leave the mission; `answered`: by the row itself."""
     spec = plan.states.get(course.state)
@@ -48,7 +54,8 @@ def _fail(  # noqa: PLR0913, PLR0917  what is said of a failure
     if fail is not None and fail.errors:
         error["errors"] = list(fail.errors)
     end = End(fail.result, fail.freshness, error) if fail is not None else End(error=error)
-    return compensation.leave(course, plan, F, end, failure(code, message), now, answered=answered)
+    data = failure(code, message)
+    return compensation.leave(course, plan, F, end, data, now, answered=answered, happened=happened)
 
 
 def _too_many(course: Course, plan: Plan, now: int) -> Reaction:
@@ -76,18 +83,27 @@ def _wait(  # noqa: PLR0913, PLR0917  what is said of a wait
 
 
 def _take(  # noqa: PLR0913, PLR0917  a step has these parts
-    course: Course, plan: Plan, event: str, go: o.Go, now: int, received: Mapping[str, Any] | None = None
+    course: Course,
+    plan: Plan,
+    event: str,
+    go: o.Go,
+    now: int,
+    received: Mapping[str, Any] | None = None,
+    happened: Mapping[str, Any] | None = None,
 ) -> Reaction:
-    """Follow the row of the present state; `received`: what the next one is told."""
+    """Follow the row of the present state.
+
+    `received`: what the next one is told. `happened`: the outside event that leads there, for the log.
+    """
     spec = plan.states[course.state]
     state = spec.row.get(event)
     if state is None:
         known = ", ".join(sorted(spec.row)) or "none"
         message = f"state {course.state} has no event {event!r}: its row has {known}"
         return _fail(course, plan, now, ErrorCode.PERMANENT, message)
-    data = {"detail": go.detail} if go.detail else None
+    data = happened if happened is not None else {"detail": go.detail} if go.detail else None
     if state in TERMINAL:
-        return _arrive(course, plan, Status(state), event, go, now, data)
+        return _arrive(course, plan, Status(state), event, go, now, data, happened)
     done = course.done if spec.undo is None else (*course.done, Done(course.state, course.visit))
     return _enter(course, plan, state, done, now, data, received)
 
@@ -124,17 +140,25 @@ def _enter(  # noqa: PLR0913, PLR0917  a step has these parts
 
 
 def _arrive(  # noqa: PLR0913, PLR0917  a step has these parts
-    course: Course, plan: Plan, status: Status, event: str, go: o.Go, now: int, data: Mapping[str, Any] | None
+    course: Course,
+    plan: Plan,
+    status: Status,
+    event: str,
+    go: o.Go,
+    now: int,
+    data: Mapping[str, Any] | None,
+    happened: Mapping[str, Any] | None = None,
 ) -> Reaction:
     """To an end that the row names."""
     if status is S:
         return _succeed(course, End(go.result, go.freshness), data)
     if status is C:
         end = End(go.result, go.freshness, None, Reason.REQUESTED)
-        return compensation.leave(course, plan, C, end, {"reason": Reason.REQUESTED}, now, answered=True)
+        data = {"reason": Reason.REQUESTED}
+        return compensation.leave(course, plan, C, end, data, now, answered=True, happened=happened)
     code = ErrorCode(event) if event in CODES else ErrorCode.PERMANENT
     fail = o.Fail("", result=go.result, freshness=go.freshness)
-    return _fail(course, plan, now, code, go.detail or event, fail, answered=True)
+    return _fail(course, plan, now, code, go.detail or event, fail, answered=True, happened=happened)
 
 
 def _skip(course: Course, plan: Plan, now: int, data: Mapping[str, Any]) -> Reaction:
@@ -199,7 +223,10 @@ def _wait_for(course: Course, plan: Plan, signal: o.WaitFor, now: int, _chance: 
 
 def _happen(course: Course, plan: Plan, event: str, data: Mapping[str, Any], now: int) -> Reaction:
     rest = {name: value for name, value in course.remembered.items() if name != event}
-    return _take(course._replace(remembered=rest), plan, event, o.Go(event), now, dict(data))
+    happened: dict[str, Any] = {"event": event}
+    if len(to_json(data)) <= LOGGED:
+        happened["data"] = data
+    return _take(course._replace(remembered=rest), plan, event, o.Go(event), now, dict(data), happened)
 
 
 def _happened(course: Course, plan: Plan, signal: o.Happened, now: int, _chance: float) -> Reaction:

@@ -47,9 +47,9 @@ def progress(done: float, total: float | None = None, message: str | None = None
     Raises:
         ValueError: a number that is negative, not finite, or larger than anything that was counted.
     """
-    for name, value in (("done", done), ("total", total)):
+    for name, value in (("done", done), ("total", 0 if total is None else total)):
         # raised within the handler that says so, so it is a failed try like any other
-        if value is not None and not (isinstance(value, int | float) and 0 <= value <= MOST):
+        if not (isinstance(value, int | float) and 0 <= value <= MOST):
             raise ValueError(f"progress: {name} is {value!r}: say a number from 0")
     if message is not None:
         message = str(message)[:LONGEST].encode(errors="replace").decode()

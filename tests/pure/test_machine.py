@@ -1,5 +1,9 @@
 """The machine's way forward, rule by rule."""
 
+import pytest
+
+from backend_loop.course import Done
+from backend_loop.forward import LOGGED
 from backend_loop.machine import Course, Plan, Reaction, StatePlan, fold, react
 from backend_loop.outcomes import (
     Cancel,
@@ -33,6 +37,8 @@ PLAN = Plan(
         ),
         "LISTEN": StatePlan({"timed_out": "SUCCEEDED", "KNOCK": "CANCELLED"}),
         "HEAR": StatePlan({"timed_out": "CANCELLED", "KNOCK": "SUCCEEDED"}),
+        "DOOR": StatePlan({"KNOCK": "FAILED"}),
+        "SHUT": StatePlan({"done": "DOOR"}, undo=Policy(tries=1)),
     },
     max_transitions=12,
 )
@@ -94,6 +100,40 @@ def test_an_event_wakes_who_waits_for_it_and_is_remembered_by_who_does_not() -> 
     assert early.state == "LOOK"
     late = run(WaitFor("KNOCK"), course=early).course
     assert (late.state, late.received, late.remembered) == ("ACT", {"n": 2}, {})
+
+
+def test_an_event_that_leads_on_is_in_the_log_with_its_data_unless_that_is_large() -> None:
+    waiting = run(Wake(), WaitFor("KNOCK")).course
+    [line] = run(Happened("KNOCK", {"who": "me"}), course=waiting).transitions
+    assert (line.state, line.data) == ("ACT", {"event": "KNOCK", "data": {"who": "me"}})
+    [line] = run(Happened("KNOCK", {"x": "y" * (LOGGED - 8)}), course=waiting).transitions
+    assert line.data is not None
+    assert len(line.data["data"]["x"]) == LOGGED - 8
+    [line] = run(Happened("KNOCK", {"x": "y" * (LOGGED - 7)}), course=waiting).transitions
+    assert line.data == {"event": "KNOCK"}
+    early = run(Wake(), Happened("KNOCK", {"n": 2}))
+    assert early.transitions == ()  # it has led nowhere yet
+    assert run(WaitFor("KNOCK"), course=early.course).transitions[0].data == {"event": "KNOCK", "data": {"n": 2}}
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [("HEAR", {}), ("LISTEN", {"reason": "requested"}), ("DOOR", {"code": "permanent", "error": "KNOCK"})],
+)
+def test_so_is_one_that_leads_to_an_end(state: str, said: dict[str, str]) -> None:
+    waiting = run(WaitFor("KNOCK"), course=Course(state, Status.RUNNING)).course
+    [line] = run(Happened("KNOCK", {"n": 1}), course=waiting).transitions
+    assert line.status.terminal
+    assert line.data == {"event": "KNOCK", "data": {"n": 1}, **said}
+
+
+def test_and_beside_the_word_of_an_undo_that_it_leads_to() -> None:
+    waiting = run(WaitFor("KNOCK"), course=Course("DOOR", Status.RUNNING, done=(Done("SHUT", 1),))).course
+    [line] = run(Happened("KNOCK", {"n": 1}), course=waiting).transitions
+    said = {"event": "undo", "code": "permanent", "error": "KNOCK"}
+    assert (line.state, line.data) == ("SHUT", {**said, "happened": {"event": "KNOCK", "data": {"n": 1}}})
+    [line] = run(Go("undone"), course=run(Happened("KNOCK"), course=waiting).course).transitions
+    assert line.data == {"code": "permanent", "error": "KNOCK", "undone": ["SHUT"]}
 
 
 def test_another_event_does_not_move_the_time_of_a_wait() -> None:
