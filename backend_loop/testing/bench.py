@@ -1,6 +1,6 @@
 """The bench: a mission type, its outside, and runs of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,12 @@ from pydantic import BaseModel
 from backend_loop.mission import Mission, MissionType
 from backend_loop.testing.door import take
 from backend_loop.testing.ends import Ends
+from backend_loop.testing.exported import Exported
 from backend_loop.testing.faults import Answers
 from backend_loop.testing.home import Home
 from backend_loop.testing.points import Kill
+from backend_loop.testing.replaying import Replayed, Replayer
+from backend_loop.testing.restored import accepted, stood
 from backend_loop.testing.script import Script
 from backend_loop.testing.skipping import BEGIN
 from backend_loop.testing.trial import Trial
@@ -82,7 +85,7 @@ class Bench:
         Raises:
             RefusedError: the door would say 422.
         """
-        world = World(self._setting, [kill] if isinstance(kill, Kill) else kill)
+        world = World(self._setting, _kills(kill))
         record = take(world, self._definition.type, payload, command)
         world.shard.accept(record)
         world.trial = Trial(world, record)
@@ -93,6 +96,85 @@ class Bench:
     ) -> Trial:
         """Take a command in, and run it until it ends or waits for what only the test can give; see `accept`."""
         return self.accept(payload, kill=kill, **command).run()
+
+    def killed_everywhere(
+        self,
+        payload: Mapping[str, Any] | BaseModel | None = None,
+        *,
+        then: Callable[[Trial], object] | None = None,
+        **command: Any,
+    ) -> Iterator[Trial]:
+        """The same mission again and again, its worker killed in another place each time.
+
+        That is before and after each commit, and before and after each call to the outside, of those that it has
+        undisturbed; its children's count too. The places are those of the undisturbed run: one that a killed run does
+        not come to kills nobody, and `Trial.killed` is empty.
+
+        Args:
+            payload: of the command.
+            then: what is said to it where it first waits for what only a test can give, such as
+                ``lambda mission: mission.event("PAID")``.
+            command: as of `accept`.
+
+        Raises:
+            AssertionError: undisturbed it does not end; or a kill made an effect happen twice, under different keys.
+        """
+        whole = self._told(payload, (), then, command)
+        if not whole.ended:
+            raise AssertionError(f"undisturbed it does not end: say by `then` what it waits for. {whole.told()}")
+        for kill in whole.places:
+            killed = self._told(payload, (kill,), then, command)
+            if more := set(killed.doubled) - set(whole.doubled):
+                raise AssertionError(f"{kill} made an effect happen twice: {'; '.join(sorted(more))}. {killed.told()}")
+            yield killed
+
+    def replay(self, file: str | Path | Mapping[str, Any]) -> Replayed:
+        """Run the mission of a file of ``dualloop missions export`` from its start, with the handlers as they are now.
+
+        What came to it from outside comes again at the same points of its log: events, cancels and all else that was
+        said to it, the ends of its children, and deaths of its workers. What services and devices answered does not
+        stand in a file: that the bench says. Its time begins when the mission was accepted.
+
+        Raises:
+            ExportError: the file cannot be used; the sentence says why.
+        """
+        exported = Exported.read(file, self._definition)
+        world = World(self._setting, begin=exported.created_at, known=frozenset())
+        record = accepted(world, exported)
+        world.trial = Trial(world, record)
+        return Replayer(world, record, exported).play()
+
+    def resume(self, file: str | Path | Mapping[str, Any], *, kill: Kill | Iterable[Kill] = ()) -> Trial:
+        """Put the mission of such a file where it stood and let it go on with the handlers as they are now.
+
+        A dead letter goes on in the state that it failed in, as a new run, as ``dualloop dead-letters replay`` would
+        have it: does my fix get it through? What was begun with an older version is upcast. Children that live end as
+        the bench says.
+
+        Raises:
+            ExportError: the file cannot be used, or the mission has ended and is no dead letter.
+        """
+        exported = Exported.read(file, self._definition)
+        world = World(self._setting, _kills(kill), begin=exported.exported_at)
+        world.trial = Trial(world, stood(world, exported))
+        return world.trial.run()
+
+    def _told(
+        self,
+        payload: Mapping[str, Any] | BaseModel | None,
+        kills: Iterable[Kill],
+        then: Callable[[Trial], object] | None,
+        command: Mapping[str, Any],
+    ) -> Trial:
+        trial = self.run(payload, kill=kills, **command)
+        if then is not None and not trial.ended:
+            then(trial)
+            trial.run()
+        return trial
+
+
+def _kills(kill: Kill | Iterable[Kill]) -> Iterable[Kill]:
+    return [kill] if isinstance(kill, Kill) else kill
 
 
 def _limited(definition: MissionType, settings: Settings) -> MissionType:

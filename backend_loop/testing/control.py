@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from backend_loop.document import ANEW
 from backend_loop.testing.record import Record
 from backend_loop.testing.shard import Shard
 from backend_loop.testing.skipping import Time
@@ -59,6 +60,22 @@ class Control:
                 id_ = entry_id or f"{verb}:{self._fresh}"
                 return self._shard.post(record, id_, text, reserved=reserved, rouses=rouses)
         return "OK"
+
+    def replay(self, record: Record, *, initial: str, start: bool, deadline_s: float, data: Mapping[str, Any]) -> None:
+        """A dead letter runs again, as `replay.lua` has it; `data` is that of its event, and names the key."""
+        state = initial if start else record.failed_in
+        record.status, record.state = Status.WAITING if record.rev else Status.PENDING, state
+        self._shard.logged(record, record.status, state, dict(data))
+        if start and record.document.startswith(b'{"') and not record.document.startswith(ANEW):
+            record.document = ANEW + record.document[1:]
+        record.run += 1
+        if data["key"] == "new":
+            record.key_run = record.run
+        record.deadline = self._time.now_ms() + round(deadline_s * 1000)
+        record.order, record.armed, record.result = self._shard.next_order(), True, None
+        record.deaths, record.waiting_for, record.wake_at, record.progress = 0, "", None, b""
+        record.failed_in, record.newer = "", False
+        self._shard.enter(record)
 
     def _pause(self, record: Record, said: Mapping[str, Any]) -> None:
         if record.place == "paused":

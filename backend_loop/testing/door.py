@@ -74,10 +74,15 @@ def _record(world: World, command: Command, row: Row) -> Record:
         version=row.version,
         envelope=to_json(envelope),
         state=row.initial,
-        lane=f"{priority}:{row.pool}:{TENANT}",
+        lane=lane_of(str(priority), row.pool),
         order=order,
         created_at=now,
         deadline=deadline,
         target=held,
         latest=row.latest_of(held, command.payload),
     )
+
+
+def lane_of(priority: str, pool: str) -> str:
+    """Where such a mission stands in line."""
+    return f"{priority}:{pool}:{TENANT}"

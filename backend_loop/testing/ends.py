@@ -135,27 +135,47 @@ class Carrier:
         if row["type"] in self._known:
             self._shard.accept(child)
         elif child.task_id not in self._shard.records:
-            end = self._next(parent, row)
-            child.place = "scripted"
-            self._shard.records[child.task_id] = child
-            if end.status is not None:
-                self._coming[child.task_id] = self._time.now_ms() + round(end.after_s * 1000), end
-                self._shard.stirred()
+            self._await(child, self._next(parent.type, child.type, row["envelope"]["payload"]))
 
-    def _next(self, parent: Record, row: Mapping[str, Any]) -> End:
+    def live(self, parent: Record, task_id: str, type_: str, run: int) -> None:
+        """A child of an exported mission lives, and nothing is known of it but that."""
+        child = Record(
+            task_id=task_id,
+            type=type_,
+            version=1,
+            envelope=b"{}",
+            state="UNKNOWN",
+            lane=parent.lane,
+            order=self._shard.next_order(),
+            created_at=self._time.now_ms(),
+            deadline=parent.deadline,
+            root=parent.correlation_id,
+            parent=parent.task_id,
+            parent_run=run,
+        )
+        self._await(child, self._next(parent.type, type_, {}))
+
+    def _await(self, child: Record, end: End) -> None:
+        child.place = "scripted"
+        self._shard.records[child.task_id] = child
+        if end.status is not None:
+            self._coming[child.task_id] = self._time.now_ms() + round(end.after_s * 1000), end
+            self._shard.stirred()
+
+    def _next(self, parent: str, type_: str, payload: Mapping[str, Any]) -> End:
         if self._ends is None:
             return UNTOLD
-        ends = self._ends.get(row["type"])
+        ends = self._ends.get(type_)
         if ends is None or ends == []:
             raise UnscriptedError(
-                f"{parent.type} spawns {row['type']}: give the bench that type, as Bench({_name(parent.type)}, "
-                f'{_name(row["type"])}), or say how it ends, as children={{"{row["type"]}": succeeded({{}})}}'
+                f"{parent} spawns {type_}: give the bench that type, as Bench({_name(parent)}, {_name(type_)}), "
+                f'or say how it ends, as children={{"{type_}": succeeded({{}})}}'
             )
         if isinstance(ends, Sequence):
-            place = self._begun.get(row["type"], 0)
-            self._begun[row["type"]] = place + 1
+            place = self._begun.get(type_, 0)
+            self._begun[type_] = place + 1
             ends = ends[min(place, len(ends) - 1)]
-        return ends if isinstance(ends, End) else ends(row["envelope"]["payload"])
+        return ends if isinstance(ends, End) else ends(payload)
 
     def _end(self, record: Record, row: Mapping[str, Any]) -> None:
         told = row["document"]

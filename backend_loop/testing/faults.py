@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 NOTHING: Final[Mapping[str, Any]] = {}
 
+WAY_S: Final = 0.001
+"""How long a call takes to where it is answered, and a hint to where it is heard."""
+
 Kind = Literal["down", "slow", "garbage", "lost", "refused", "ignored", "meanwhile"]
 
 
@@ -124,7 +127,7 @@ async def settled(scripted: Scripted, call: Call, meet: "Callable[[Callable[[Tri
                 if scripted.do is not None:
                     meet(scripted.do)
                 # what happens meanwhile is heard of before the answer is
-                await asyncio.sleep(scripted.seconds or HEARD_S)
+                await asyncio.sleep(scripted.seconds or WAY_S)
             except asyncio.CancelledError as cut:
                 gone = cut
             scripted = scripted.answer
@@ -132,7 +135,3 @@ async def settled(scripted: Scripted, call: Call, meet: "Callable[[Callable[[Tri
             return Settled(scripted, gone)
         else:
             scripted = scripted(call)
-
-
-HEARD_S: Final = 0.001
-"""How long a hint takes."""

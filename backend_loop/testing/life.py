@@ -5,7 +5,9 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
 
@@ -31,6 +33,8 @@ from shared.settings import Settings
 if TYPE_CHECKING:
     from backend_loop.testing.world import World
 
+AnySpec = TypeVar("AnySpec", StateSpec, UndoSpec)
+
 STATE: Final[ContextVar[str]] = ContextVar("dualloop_kit_state", default="")
 """The handler that runs: a state, or ``UNDO_STATE``."""
 
@@ -48,7 +52,7 @@ class Shelf(Store):
         await asyncio.sleep(0)  # it is on its way
         number = world.commits + 1
         await world.reach("before", "commit", number)
-        world.meddle(write)
+        world.meddler.before(write)
         answer = world.shard.commit(commit.owner, write)
         if answer.word in {"written", "yielded"}:
             world.committed()
@@ -67,20 +71,17 @@ class Shelf(Store):
 class OpenDoor(Admission):
     """Every handler may begin, with the commits of one that had to ask."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self) -> None:
         """Nobody has asked yet."""
-        self._world = world
 
     async def enter(
         self,
-        claimed: Claimed,
+        claimed: Claimed,  # noqa: ARG002  of the base
         course: Course,  # noqa: ARG002  of the base
-        spec: StateSpec | UndoSpec,
+        spec: StateSpec | UndoSpec,  # noqa: ARG002  of the base
         definition: MissionType,  # noqa: ARG002  of the base
     ) -> NoPermit | None:
         """See `Admission`."""
-        STATE.set(spec.name)
-        self._world.begins(claimed.task_id, spec.name)
         return None
 
     def limits(
@@ -137,10 +138,9 @@ class Life:
         """
         spin(self.loop, self._work(until_ms))
 
-    async def die(self) -> None:
-        """From here on nothing happens; never returns."""
+    def die(self) -> None:
+        """From the next turn of its loop on nothing happens."""
         self.loop.end(KilledError())
-        await self.loop.create_future()
 
     async def _work(self, until_ms: int | None) -> None:
         world = self._world
@@ -159,7 +159,7 @@ class Life:
         return Outside(
             clock=RedisClock(),  # unset it is as late as the process' own clock says
             lease=self._lease,
-            admission=OpenDoor(world),
+            admission=OpenDoor(),
             executors=Threads(world.settings, self.loop),
             wakes=lambda _seconds: None,
             max_output=world.settings.max_output,
@@ -183,15 +183,45 @@ class Life:
         first = min((due.at for due in dues), default=math.inf)
         if until_ms is not None and time.now_ms() < until_ms:
             first = min(first, until_ms)
-        elif not self._runs and not any(due.only for due in dues):
+        elif not self._runs and (world.rests() or not any(due.only for due in dues)):
             return None
         return first if first == math.inf else time.until(int(first))
 
     def _start(self, claimed: Claimed) -> None:
-        definition = self._world.types[claimed.type]
+        definition = self._watched(self._world.types[claimed.type], claimed.task_id)
         runner = Runner(claimed, definition, self._store, self._outside)
         task = self.loop.create_task(self._run(runner))
         self._runs[claimed.task_id] = runner, task
+
+    def _watched(self, definition: MissionType, task_id: str) -> MissionType:
+        """The same, and each handler says that it begins."""
+
+        def watched(spec: AnySpec) -> AnySpec:
+            if spec.runs == "loop":
+
+                @wraps(spec.handler)
+                async def begins(mission: Any, tools: Any) -> Any:
+                    self._begins(task_id, spec.name)
+                    return await spec.handler(mission, tools)
+
+                return replace(spec, handler=begins)
+
+            @wraps(spec.handler)
+            def begins_beside(mission: Any, tools: Any) -> Any:
+                self.loop.call_soon_threadsafe(self._begins, task_id, spec.name)
+                return spec.handler(mission, tools)
+
+            return replace(spec, handler=begins_beside)
+
+        states = {name: watched(spec) for name, spec in definition.states.items()}
+        undos = {name: watched(spec) for name, spec in definition.undos.items()}
+        return replace(definition, states=states, undos=undos)
+
+    def _begins(self, task_id: str, state: str) -> None:
+        """What is to happen within this handler, happens at its first await."""
+        STATE.set(state)
+        for happen in self._world.within(task_id, state):
+            self.loop.call_soon(happen)
 
     async def _run(self, runner: Runner) -> None:
         """As a shard loop does it; but what breaks a runner is told to the test."""

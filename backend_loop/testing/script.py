@@ -3,6 +3,7 @@
 Only the wire is played: the real `Services` asks, so time-outs, refusals and what is no answer are judged as ever.
 """
 
+import asyncio
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httpx
 
-from backend_loop.testing.faults import Answer, Answers, Call, Fault, Scripted, settled
+from backend_loop.testing.faults import WAY_S, Answer, Answers, Call, Fault, Scripted, settled
 
 if TYPE_CHECKING:
     from backend_loop.testing.trial import Trial
@@ -75,6 +76,7 @@ class Wire(httpx.AsyncBaseTransport):
             int(headers.get("fence", 0)),
         )
         await self._around.point("before", call)
+        await asyncio.sleep(WAY_S)
         return await self.answered(call, request)
 
     async def answered(self, call: Call, request: httpx.Request) -> httpx.Response:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
+from pydantic_core import from_json, to_json
+
 from backend_loop.testing.view import View
 from shared.status import Reason
 
@@ -70,6 +72,26 @@ class Trial(View):
     ) -> Self:
         """It was done by hand: it succeeds with this result; while it undoes, the present undo is done."""
         return self._say("complete", {"result": dict(result or {}), "by": by or OPERATOR, "note": note})
+
+    def replay(self, *, start: bool = False, new_key: bool = False, payload: Mapping[str, Any] | None = None) -> Self:
+        """Run a dead letter again, from the state it failed in or from the start; a corrected `payload` has new keys.
+
+        Raises:
+            ValueError: it is no dead letter, or something was undone, so that it can only be run from the start.
+        """
+        record, definition = self._record, self._definition
+        if definition is None or not record.failed_in:
+            raise ValueError(f"only what failed for good can be replayed: {self!r}")
+        if self.undone and not start and self._kept.course.ending is None:
+            raise ValueError(f"{', '.join(self.undone)} of it was undone: replay it from the start")
+        if payload is not None:
+            record.envelope = to_json({**from_json(record.envelope), "payload": payload})
+        said = {
+            "from": "start" if start else "failed_state",
+            "key": "new" if new_key or payload is not None else "same",
+        }
+        self._world.replay(record, {"event": "replayed", **said, "by": OPERATOR})
+        return self
 
     def supersede(self) -> Self:
         """A newer command on the same aspect of its target has come: it may not act any more."""

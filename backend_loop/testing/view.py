@@ -10,6 +10,7 @@ from backend_loop.mission import MissionType
 from backend_loop.testing.faults import Call
 from backend_loop.testing.points import Kill
 from backend_loop.testing.record import Record
+from shared.clock import parse_rfc3339
 from shared.status import Status
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ class View:
     def status(self) -> str:
         """``PENDING RUNNING WAITING PAUSED COMPENSATING SUCCEEDED FAILED CANCELLED``."""
         return str(self._record.status)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has come to its end."""
+        return self._record.ended
 
     @property
     def state(self) -> str:
@@ -157,9 +163,16 @@ class View:
         """Where its workers died."""
         return tuple(self._world.died)
 
+    @property
+    def places(self) -> list[Kill]:
+        """Where a worker could have been killed in this run: at each commit and each call."""
+        commits, calls = range(1, self._world.commits + 1), range(1, len(self._world.calls) + 1)
+        at_commits = [kill(n) for n in commits for kill in (Kill.before_commit, Kill.after_commit)]
+        return at_commits + [kill(n) for n in calls for kill in (Kill.before_call, Kill.after_call)]
+
     def told(self) -> str:
         """Its story: where it is, its log, and what was asked of the outside."""
-        lines = [repr(self), *(_line(event) for event in self._record.log)]
+        lines = [repr(self), *(_line(event, self._record.created_at) for event in self._record.log)]
         if self._world.calls:
             lines += [
                 "calls:",
@@ -195,7 +208,9 @@ class View:
         return None if self._record.result is None else self._record.result[name]
 
 
-def _line(event: Mapping[str, Any]) -> str:
+def _line(event: Mapping[str, Any], began: int) -> str:
     data = "" if event["data"] is None else f"  {to_json(event['data']).decode()}"
     state = "" if event["state"] == event["status"] else event["state"]
-    return f"  {event['seq']:3} {event['at'][11:23]}  {event['status']:12}  {state}{data}"
+    return (
+        f"  {event['seq']:3} {(parse_rfc3339(event['at']) - began) / 1000:10.3f}  {event['status']:12}  {state}{data}"
+    )

@@ -4,8 +4,9 @@ import asyncio
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -19,6 +20,7 @@ from backend_loop.testing.faults import Call
 from backend_loop.testing.home import Home, HomeWire
 from backend_loop.testing.life import STATE, Life
 from backend_loop.testing.points import Kill, KilledError
+from backend_loop.testing.record import Record
 from backend_loop.testing.script import Script, ScriptWire
 from backend_loop.testing.shard import Shard, Write
 from backend_loop.testing.skipping import BEGIN, Time
@@ -29,6 +31,8 @@ from shared.settings import Settings
 
 if TYPE_CHECKING:
     from backend_loop.testing.trial import Trial
+
+Happening = Callable[[], None]
 
 TAKEOVER_LEASES: Final = 2
 """So many lease times pass at most until a dead worker's missions are taken over (P7)."""
@@ -67,16 +71,46 @@ class Setting:
     days: float = 400.0
 
 
+class Meddler:
+    """Lets more happen in a run than a bench does: nothing at all, here."""
+
+    def within(self, _task_id: str) -> Iterator[Happening]:
+        """What happens within a handler of this mission that begins now."""
+        return iter(())
+
+    def before(self, _write: Write) -> None:
+        """A commit is about to be written."""
+
+    def rests(self) -> bool:
+        """Whether a mission that waits is to be left alone, whatever time would bring about."""
+        return False
+
+
 class World:
     """All that a run has; it begins empty."""
 
-    def __init__(self, setting: Setting, kills: Iterable[Kill] = (), begin: str | None = None) -> None:
-        """`kills`: where workers die; `begin`: when, if not as the bench says."""
+    def __init__(
+        self,
+        setting: Setting,
+        kills: Iterable[Kill] = (),
+        *,
+        begin: str | None = None,
+        known: frozenset[str] | None = None,
+    ) -> None:
+        """The bench's setting, and what is otherwise in this run.
+
+        Args:
+            setting: of the bench.
+            kills: where workers die.
+            begin: when time begins, RFC 3339.
+            known: types of children that run for real; where it is said, the others end when they are told to.
+        """
         self.setting, self.settings, self.types = setting, setting.settings, setting.types
         self.time = Time(begin or setting.begin, setting.days * 86_400)
         self.shard = Shard(self.time, self.settings)
         self.control = Control(self.shard, self.time)
-        self.carrier = Carrier(self.shard, self.control, frozenset(self.types), setting.children, self.time)
+        real, ends = (frozenset(self.types), setting.children) if known is None else (known, None)
+        self.carrier = Carrier(self.shard, self.control, real, ends, self.time)
         self.fleet = KitFleet()
         self.spawning = Spawning(self.fleet, self.types.values(), Catalogue(), self.settings.deadline_s)
         self.services, self.home = ScriptWire(setting.outside, self), HomeWire(setting.home, self, self.time)
@@ -87,8 +121,7 @@ class World:
         self.trial: Trial
         self._lives = 0
         self._life: Life | None = None
-        self.meddle: Callable[[Write], None] = lambda _write: None
-        self.begins: Callable[[str, str], None] = self._begins
+        self.meddler = Meddler()
 
     def play(self, until_ms: int | None = None) -> None:
         """Let it go on until nothing moves any more, or, if that is later, until this time (epoch ms).
@@ -118,6 +151,14 @@ class World:
                 self._life = None
                 self.shard.unheard()
 
+    def replay(self, record: Record, data: Mapping[str, Any]) -> None:
+        """A dead letter runs again; `data` is that of its event."""
+        definition = self.types[record.type]
+        deadline_s = definition.mission.deadline_s or self.settings.deadline_s
+        start = data["from"] == "start"
+        initial = definition.plan.initial
+        self.control.replay(record, initial=initial, start=start, deadline_s=deadline_s, data=data)
+
     def committed(self) -> None:
         """One more commit."""
         self.commits += 1
@@ -129,12 +170,10 @@ class World:
 
     async def reach(self, when: str, what: str, number: int, name: str = "") -> None:
         """A place to be killed at; if one is meant by it, this never returns."""
-        for kill in self.kills:
+        for kill in list(self.kills):
             if kill.meets(when, what, number, name):
-                self.kills.remove(kill)
-                self.died.append(kill)
-                if self._life is not None:
-                    await self._life.die()
+                self.die(kill)
+                await self._never_again()
 
     def call(self, method: str, path: str, body: Mapping[str, Any], key: str, fence: int) -> Call:
         """See `Around`."""
@@ -154,13 +193,28 @@ class World:
         """See `Around`."""
         if self._life is not None:
             self._life.loop.end(error)
-            await self._life.loop.create_future()
+            await self._never_again()
 
-    def _begins(self, _task_id: str, state: str) -> None:
-        """A handler is about to begin: who is to be killed within it is so at its first await."""
-        if self._life is not None and any(kill.meets("within", "state", 0, state) for kill in self.kills):
-            loop = self._life.loop
-            loop.call_soon(lambda: loop.create_task(self.reach("within", "state", 0, state)))
+    def die(self, kill: Kill) -> None:
+        """The worker that lives is killed there."""
+        self.kills = [one for one in self.kills if one != kill]
+        self.died.append(kill)
+        if self._life is not None:
+            self._life.die()
+
+    async def _never_again(self) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    def within(self, task_id: str, state: str) -> Iterator[Happening]:
+        """What is to happen within the handler that begins now."""
+        for kill in self.kills:
+            if kill.meets("within", "state", 0, state):
+                yield partial(self.die, kill)
+        yield from self.meddler.within(task_id)
+
+    def rests(self) -> bool:
+        """Whether a mission that waits is to be left alone, whatever time would bring about."""
+        return self.meddler.rests()
 
 
 def _alone() -> None:
