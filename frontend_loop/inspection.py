@@ -51,10 +51,11 @@ class Inspection:
             RedisAwayError: it cannot be read now.
         """
         shard, task_id = mission.shard, mission.text
-        fields, result, log, time = await asyncio.gather(
+        fields, result, log, inbox, time = await asyncio.gather(
             self._link.call("HGETALL", keys.mission(shard, task_id)),
             self._link.call("GET", keys.result(shard, task_id)),
             self._link.call("LRANGE", keys.log(shard, task_id), -HISTORY, -1),
+            self._link.call("LRANGE", keys.inbox(shard, task_id), 0, MOST_ENTRIES - 1),
             self._link.call("TIME"),
         )
         raw = {name.decode(): value for name, value in zip(fields[::2], fields[1::2], strict=True)}
@@ -74,6 +75,8 @@ class Inspection:
             "parent": record.get("parent", "").partition(" ")[0] or None,
             "children": await self._children(course),
             "context": document.get("context"),
+            "document": document,
+            "inbox": [_json(entry) for entry in inbox],
             "envelope": envelope,
             "envelope_base64": None if _is_envelope(sent) else base64.b64encode(sent).decode(),
             "trace_id": _trace_id(envelope),
@@ -172,6 +175,7 @@ def _told(task_id: str, record: Record, around: Around, course: Mapping[str, Any
         "transitions": course.get("transitions", 0),
         **{name: number(record, name) for name in ("deaths", "solo_deaths", "fence", "rev", "seq", "unread")},
         "run": number(record, "run", 1),
+        "key_run": number(record, "key_run") or number(record, "run", 1),
         "permits": record.get("permits", "").split(),
         "latest": record.get("latest", "").partition(":")[2] or None,
         "outbox": {"rows": around.outbox, "dead": list(around.dead_rows)},

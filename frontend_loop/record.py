@@ -12,7 +12,7 @@ LATEST: Final = 253_402_300_799_999
 NUMBERS: Final = frozenset(
     {
         *("created_at", "started_at", "ready_at", "wake_at", "parked_at", "paused_at", "deadline", "progress_at"),
-        *("order", "version", "run", "deaths", "solo_deaths", "fence", "rev", "seq", "unread"),
+        *("order", "version", "run", "key_run", "deaths", "solo_deaths", "fence", "rev", "seq", "unread"),
     }
 )
 """Fields that hold whole numbers."""
