@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from ruamel.yaml import YAML
 
+from backend_loop.database import path_of
 from shared.settings import Settings
 from tests import compose
 
@@ -118,6 +119,19 @@ def test_redis_keeps_what_was_accepted() -> None:
     assert options["--appendfsync"] == "everysec"
     assert options["--maxmemory-policy"] == "noeviction"
     assert "valkey:/data" in SERVICES["valkey"]["volumes"]
+
+
+def test_what_workers_write_is_what_the_foreground_gives_out() -> None:
+    front, worker = (SERVICES[name] for name in ("foreground", "background"))
+    folder = str(compose.settings(worker).files_dir)
+    assert str(compose.settings(front).files_dir) == folder
+    assert f"files:{folder}" in worker["volumes"]
+    assert front["volumes"] == [f"files:{folder}:ro"]
+    assert Path(path_of(compose.settings(worker).database_url)).parent.name == "dualloop-data"
+    mounted = [volume.split(":")[1] for service in (front, worker) for volume in service["volumes"]]
+    owned = re.search(r"install --directory --owner=dualloop .*", DOCKERFILE)
+    assert owned is not None
+    assert set(mounted) <= set(owned[0].split())
 
 
 def test_what_the_image_is_made_of_is_there_and_not_ignored() -> None:

@@ -41,6 +41,7 @@ class Containers:
         """A value with the addresses of this machine."""
         for name, inside in (("valkey", "6379"), *((name, "8000") for name in compose.OURS)):
             value = value.replace(f"//{name}:{inside}", f"//{LOCAL}:{self.ports[name]}")
+        value = value.replace("/var/lib/dualloop-", f"{self.folder}/volume-")
         return {"0.0.0.0": LOCAL, "8000": str(self.ports[service])}.get(value, value)  # noqa: S104  replaced, not bound
 
     def start(self) -> None:
