@@ -3,9 +3,11 @@
 The files of a mission are kept as long as its record. All processes of a fleet need the same folder.
 """
 
+import fcntl
 import os
 import re
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
@@ -30,15 +32,15 @@ class LostPartError(Exception):
 class File:
     """One file of a mission, as one run of a handler writes it; made by `tools.file`.
 
-    Each run writes to a place of its own. So one that lost its lease, and does not know yet, cannot spoil what its
-    successor writes.
+    Each run writes to a place of its own, and holds a lock on it as long as it lives. So one that has lost its lease,
+    and does not know yet, cannot spoil what its successor writes.
 
     Attributes:
         path: where to write; nobody sees it there.
         link: the path under which it is downloaded once it is published.
     """
 
-    __slots__ = ("_check", "_folder", "_name", "_order", "_pattern", "link", "path")
+    __slots__ = ("__weakref__", "_check", "_folder", "_locks", "_name", "_order", "_pattern", "link", "path")
 
     def __init__(self, files: Path, task_id: str, name: str, fence: int, check: Callable[[], None]) -> None:
         """Takes a place beside the file's.
@@ -62,6 +64,8 @@ class File:
         self._pattern = re.compile(rf"\.{re.escape(name)}\.(\d+)-(\d+)\.part")
         self.link = link_of(task_id, name)
         self._folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
+        self._locks: list[int] = []
+        weakref.finalize(self, _let_go, self._locks)
         self._order, self.path = self._take(fence)
 
     def _take(self, fence: int) -> tuple[tuple[int, int], Path]:
@@ -70,10 +74,12 @@ class File:
         while True:
             path = self._folder / f".{self._name}.{fence}-{number}.part"
             try:
-                path.touch(mode=0o600, exist_ok=False)
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             except FileExistsError:
                 number += 1
             else:
+                self._locks.append(descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
                 return (fence, number), path
 
     def resume(self, length: int) -> IO[bytes]:
@@ -86,9 +92,9 @@ class File:
             LostPartError: they are not there.
         """
         if length:
-            self._copy(length)
+            self._inherit(length)
         self._drop_older()
-        stream = self.path.open("r+b")
+        stream = os.fdopen(os.dup(self._locks[-1]), "r+b")  # the lock is held as long as either of them is open
         stream.truncate(length)
         stream.seek(length)
         return stream
@@ -108,19 +114,43 @@ class File:
         self._drop_older()
         return self.link
 
-    def _copy(self, length: int) -> None:
+    def _inherit(self, length: int) -> None:
         """From the newest run that came so far; what was published last comes last."""
-        older = [path for _, path in sorted(self._older(), reverse=True)]
-        for source in (*older, self._folder / self._name):
-            try:
-                with source.open("rb") as old:
-                    if os.fstat(old.fileno()).st_size >= length:
-                        with self.path.open("wb") as new:
-                            _pour(old, new, length)
-                        return
-            except FileNotFoundError:
-                continue
-        raise LostPartError(f"{length} bytes of {self._name} were written, and are not in {self._folder}")
+        for _, path in sorted(self._older(), reverse=True):
+            if self._take_over(path, length) or self._copy(path, length):
+                return
+        if not self._copy(self._folder / self._name, length):
+            raise LostPartError(f"{length} bytes of {self._name} were written, and are not in {self._folder}")
+
+    def _take_over(self, path: Path, length: int) -> bool:
+        """The file of a run that lives no more becomes this one's; false: it is too short, or may be written to yet."""
+        try:
+            descriptor = os.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            long_enough = os.fstat(descriptor).st_size >= length
+        except BlockingIOError:
+            long_enough = False
+        if not long_enough:
+            os.close(descriptor)
+            return False
+        path.replace(self.path)
+        self._locks.append(descriptor)
+        return True
+
+    def _copy(self, path: Path, length: int) -> bool:
+        """So many bytes of it become this one's; false: it is too short."""
+        try:
+            source = path.open("rb")
+        except FileNotFoundError:
+            return False
+        with source, self.path.open("r+b") as sink:
+            if os.fstat(source.fileno()).st_size < length:
+                return False
+            _pour(source, sink, length)
+        return True
 
     def _older(self) -> Iterator[tuple[tuple[int, int], Path]]:
         for path in self._folder.iterdir():
@@ -178,6 +208,11 @@ def _pour(source: IO[bytes], sink: IO[bytes], length: int) -> None:
             raise LostPartError(f"{source.name} has become shorter")
         sink.write(chunk)
         length -= len(chunk)
+
+
+def _let_go(locks: Iterable[int]) -> None:
+    for descriptor in locks:
+        os.close(descriptor)
 
 
 def _sync(path: Path) -> None:

@@ -8,6 +8,7 @@ from backend_loop.files import NO_FILES, File, FileNameError, Files, LostPartErr
 from backend_loop.store import LapsedError
 
 TASK = "0" * 40
+OPEN = Path("/proc/self/fd")
 LINK = f"/v1/files/{TASK}/report.csv"
 
 
@@ -109,6 +110,39 @@ def test_one_that_has_lost_its_lease_spoils_nothing(files: Files) -> None:
         with pytest.raises(LapsedError):
             late.publish()
     assert files.find(LINK).read_bytes() == b"kept|right"
+
+
+def test_what_nobody_writes_to_any_more_is_taken_over_as_it_is(files: Files) -> None:
+    """However large it is: nothing is copied."""
+    write(first := file(files, fence=1), 0, b"kept|not checkpointed")
+    inode = first.path.stat().st_ino
+    write(second := file(files, fence=2), 5, b"copied")
+    assert second.path.stat().st_ino != inode, "the first one lives"
+    inode = second.path.stat().st_ino
+    del second
+    write(third := file(files, fence=3), 5, b"taken over")
+    assert third.path.stat().st_ino == inode
+    assert third.path.read_bytes() == b"kept|taken over"
+
+
+def test_whoever_still_has_the_stream_may_write_yet(files: Files) -> None:
+    with file(files, fence=1).resume(0) as stream:  # the file itself is forgotten, not the stream
+        stream.write(b"kept|")
+        stream.flush()
+        second = file(files, fence=2)
+        second.resume(5).close()
+        stream.write(b"rubbish")
+    assert second.path.read_bytes() == b"kept|"
+
+
+def test_no_descriptor_is_left_behind(files: Files) -> None:
+    before = len([*OPEN.iterdir()])
+    for fence in range(1, 20):
+        one = file(files, fence)
+        write(one, min(4, 4 * (fence - 1)), b"some")
+    one.publish()
+    del one
+    assert len([*OPEN.iterdir()]) == before
 
 
 def test_two_tries_under_one_lease_have_a_place_each(files: Files) -> None:
