@@ -1,15 +1,22 @@
-"""Device commands, accepted as the door would accept them, and what came of them."""
+"""Commands to a home, accepted as the door would accept them, and what came of them."""
 
 import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
+from backend_loop.devices.http import HttpDevice, http_client
+from backend_loop.mission_type import MissionType
+from backend_loop.missions.device_control import DeviceControl
+from backend_loop.worker import LoopWorker
+from frontend_loop.family import children
 from shared import keys
 from shared.clock import now_ms, rfc3339
 from shared.fleet import Fleet
 from shared.redis import Link
+from shared.settings import Settings
 from tests.home import Home
 from tests.waiting import eventually
 
@@ -25,25 +32,43 @@ class Door:
         self._link, self._ids, self._home = link, fleet.ids, home
 
     async def send(self, action: str, value: Any = None, *, entity: str = LAMP, **envelope: Any) -> str:
-        """Accept a command as the door would; its id."""
-        task_id, now = self._ids.new(0, now_ms()), now_ms()
+        """Accept a command to a device as the door would; its id."""
+        own: Document = {name: envelope.pop(name) for name in ("asked_at", "insist") if name in envelope}
+        payload = {"entity": entity, "action": action, "value": value, **own}
+        return await self.submit(DeviceControl.definition, payload, target=entity, **envelope)
+
+    async def submit(
+        self, kind: MissionType, payload: Document, *, target: str | None = None, within_s: float = 60, **envelope: Any
+    ) -> str:
+        """Accept any command as the door would, so many seconds before its deadline; its id."""
+        task_id, now, row = self._ids.new(0, now_ms()), now_ms(), kind.row()
         document = {
             "v": 1,
             "task_id": task_id,
             "correlation_id": task_id,
-            "type": "device.control",
-            "payload_version": 1,
-            "payload": {"entity": entity, "action": action, "value": value},
-            "target": entity,
+            "type": kind.type,
+            "payload_version": kind.version,
+            "payload": payload,
+            "target": target,
             "created_at": rfc3339(now),
             "source": "http",
+            "priority": row.priority,
             **envelope,
         }
-        item = (task_id, "device.control", 1, "urgent:default:default", f"default:{entity}", "", 60_000)
-        started = "FETCHING_CURRENT_STATE"
-        answer = await self._link.run("accept", keys.prefix(0), *item, started, "", 0, "", "", json.dumps(document))
+        held = f"default:{target}" if target is not None else ""
+        item = (task_id, kind.type, kind.version, f"{row.priority}:default:default", held, "", round(within_s * 1000))
+        latest = row.latest_of(held, payload)
+        answer = await self._link.run(
+            "accept", keys.prefix(0), *item, row.initial, "", 0, latest, "", json.dumps(document)
+        )
         assert answer[1] == b"OK"
         return task_id
+
+    async def cancel(self, task_id: str) -> None:
+        """Say that it is not wanted any more."""
+        entry = ("cancel", '{"entry":"cancel","reason":"requested"}', "requested", 3_600_000, '{"reason":"requested"}')
+        answer = await self._link.run("control", keys.prefix(0), task_id, "cancel", *entry)
+        assert answer[0] == b"OK"
 
     async def end(self, task_id: str, within: float = 20) -> Document:
         """The result document, once there is one."""
@@ -61,6 +86,11 @@ class Door:
     async def events(self, task_id: str) -> list[Document]:
         """Its log so far."""
         return [json.loads(event) for event in await self._link.call("LRANGE", keys.log(0, task_id), 0, -1)]
+
+    async def children(self, task_id: str) -> list[Document]:
+        """The missions that it has spawned."""
+        record = await self._link.call("HGET", keys.mission(0, task_id), "document")
+        return children(json.loads(record))
 
     async def states(self, task_id: str) -> list[str]:
         """The states it went through, each once."""
@@ -81,3 +111,17 @@ async def opened_door(redis_url: str, home: Home) -> AsyncIterator[Door]:
         yield Door(link, fleet, home)
     finally:
         await link.close()
+
+
+@contextlib.asynccontextmanager
+async def served_door(redis_url: str, home: Home, folder: Path, *types: MissionType) -> AsyncIterator[Door]:
+    """A door, with a worker of these types behind it."""
+    settings = Settings(redis_url=redis_url, state_dir=folder, home_url=home.url, _env_file=None)
+    known = {definition.kind: definition for definition in types}
+    async with http_client() as client, opened_door(redis_url, home) as door:
+        worker = LoopWorker(known, settings, redis_url, device=HttpDevice(home.url, client), handle_signals=False)
+        running = asyncio.create_task(worker.main())
+        yield door
+        worker.stop()
+        await running
+        await worker.close()

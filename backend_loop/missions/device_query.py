@@ -27,8 +27,8 @@ LOOK_S: Final = 2.0
 END_S: Final = 0.5
 """What is left of the mission's deadline, so that it ends with its own word and not with `deadline`."""
 
-TRIES: Final = 4
-"""Looks at a device that does not answer."""
+AGAIN: Final = Policy(tries=4, base_s=0.25, cap_s=5)
+"""How often a device that does not answer is looked at."""
 
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
@@ -83,7 +83,7 @@ class DeviceQuery(Mission):
         remembered: dict[str, Reading] = Field(default_factory=dict)
         began_at: int = 0
 
-    @state("OBSERVING", timeout_s=10, retry=Policy(tries=TRIES, base_s=0.25, cap_s=5))
+    @state("OBSERVING", timeout_s=10, retry=AGAIN)
     async def observe(self, tools: Toolbox[Payload, Context]) -> Outcome:
         """Look at all that was not seen yet, at once."""
         context, payload = tools.context, tools.payload
@@ -141,7 +141,8 @@ def _unreachable(tools: Tools, faults: Faults) -> Outcome:
     """Once more, unless there is no time for it."""
     sentence = "; ".join(str(fault) for fault in list(faults.values())[:3])
     more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
-    if tools.attempt >= TRIES or tools.remaining_s() < 2 * END_S:
+    longest = AGAIN.pause_ms(tools.attempt, 1.0) / 1000
+    if tools.attempt >= AGAIN.tries or tools.remaining_s() < longest + 2 * END_S:
         return Fail(sentence + more, ErrorCode.DEVICE_UNREACHABLE, *_told(tools, faults))
     return Retry(sentence + more, ErrorCode.DEVICE_UNREACHABLE)
 
@@ -152,11 +153,12 @@ def _expected(tools: Tools, expect: Mapping[str, Any], faults: Faults) -> Outcom
     if not faults and shows(context.seen[entity].value, expect):
         return Go("observed", *_told(tools, {}))
     waited = max(0.0, (now_ms() - context.began_at) / 1000)
-    left = min(tools.payload.within_s - waited, tools.remaining_s() - END_S)
-    if left > 0:
+    left = tools.payload.within_s - waited
+    pause = min(max(FIRST_PAUSE_S, waited / 20), LONGEST_PAUSE_S, left)
+    if left > 0 and pause < tools.remaining_s() - 2 * END_S:  # else there is no time for another look
         if not faults:
             context.remembered[entity] = context.seen.pop(entity)  # it is to be looked at anew
-        return Sleep(min(max(FIRST_PAUSE_S, waited / 20), LONGEST_PAUSE_S, left))
+        return Sleep(pause)
     if faults:
         return _unreachable(tools, faults)
     value = context.seen[entity].value

@@ -7,17 +7,12 @@ from typing import Any
 
 import pytest
 
-from backend_loop.devices.http import HttpDevice, http_client
 from backend_loop.missions import device_control
 from backend_loop.missions.device_control import DeviceControl
-from backend_loop.worker import LoopWorker
-from shared.clock import parse_rfc3339
-from shared.settings import Settings
-from tests.device_commands import LAMP, Document, Door, opened_door
+from shared.clock import now_ms, parse_rfc3339, rfc3339
+from tests.device_commands import LAMP, Document, Door, served_door
 from tests.home import Home, running_home
 from tests.waiting import eventually
-
-TYPES = {DeviceControl.definition.kind: DeviceControl.definition}
 
 
 @pytest.fixture
@@ -36,14 +31,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def door(redis_url: str, home: Home, tmp_path: Path) -> AsyncIterator[Door]:
     """The door, with a worker behind it."""
-    settings = Settings(redis_url=redis_url, state_dir=tmp_path, home_url=home.url, _env_file=None)
-    async with http_client() as client, opened_door(redis_url, home) as opened:
-        worker = LoopWorker(TYPES, settings, redis_url, device=HttpDevice(home.url, client), handle_signals=False)
-        running = asyncio.create_task(worker.main())
-        yield opened
-        worker.stop()
-        await running
-        await worker.close()
+    async with served_door(redis_url, home, tmp_path, DeviceControl.definition) as door:
+        yield door
 
 
 async def test_light_on_is_confirmed_by_a_reading_newer_than_the_act(home: Home, door: Door) -> None:
@@ -192,6 +181,14 @@ async def test_a_hand_on_something_else_is_no_objection(home: Home, door: Door) 
     assert done["result"]["value"] == {"power": "on", "brightness": 20}
 
 
+async def test_a_command_that_says_since_when_it_is_wanted_is_as_old_as_that(home: Home, door: Door) -> None:
+    since = rfc3339(now_ms())
+    on_and_off(home)
+    done = await door.end(await door.send("turn_on", asked_at=since))
+    assert (done["status"], done["reason"]) == ("CANCELLED", "overridden")
+    assert home.acts(LAMP) == []
+
+
 async def test_a_hand_that_did_what_was_wanted_leaves_nothing_to_do(home: Home, door: Door) -> None:
     home.hold(LAMP, "observed")
     task = await door.send("turn_on")
@@ -263,6 +260,36 @@ async def test_a_command_that_never_arrived_is_sent_again_under_its_key(home: Ho
     done = await door.end(task)
     assert done["result"]["outcome"] == "confirmed"
     assert [line["key"] for line in home.acts(LAMP)] == [f"{task}:1:EXECUTING_COMMAND:1"]
+
+
+async def test_who_insists_tells_a_lamp_that_is_off_to_be_off_and_shuts_out_what_is_late(
+    home: Home, door: Door
+) -> None:
+    home.hold(LAMP, "act")
+    late = await door.send("turn_on")
+    await door.held()
+    await door.cancel(late)  # it has ended, and its command is still on its way
+    assert (await door.end(late))["status"] == "CANCELLED"
+    done = await door.end(await door.send("turn_off", insist=True))
+    assert (done["result"]["outcome"], done["freshness"]["verified"]) == ("confirmed", True)
+    home.release(LAMP)
+    await eventually(lambda: not home.standing(LAMP), what="the late command has arrived")
+    assert home.look(LAMP)["value"]["power"] == "off"
+    assert [(line["action"], line["changed"]) for line in home.acts(LAMP)] == [("turn_off", {})]
+
+
+async def test_who_insists_is_not_content_with_what_was_so_before(home: Home, door: Door) -> None:
+    """The answer is lost, and the lamp was off before: nothing shows that the command has arrived."""
+    home.faults(LAMP, lose_answer=True)
+    home.hold(LAMP, "acted")
+    task = await door.send("turn_off", insist=True)
+    await door.held()
+    home.hold(LAMP, "act")
+    home.release(LAMP, "acted")
+    await eventually(lambda: home.standing(LAMP) == ["act"], what="it is told once more")
+    home.faults(LAMP)
+    home.release(LAMP)
+    assert (await door.end(task))["result"]["outcome"] == "confirmed"
 
 
 async def test_one_lamp_obeys_one_command_at_a_time(home: Home, door: Door) -> None:
