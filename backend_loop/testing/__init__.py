@@ -1,6 +1,7 @@
 """The kit."""
 
 from backend_loop.testing.bench import Bench
+from backend_loop.testing.door import RefusedError
 from backend_loop.testing.ends import cancelled, failed, never, succeeded
 from backend_loop.testing.faults import Call, down, garbage, ignored, lost, meanwhile, refused, slow
 from backend_loop.testing.home import Home
@@ -16,6 +17,7 @@ __all__ = [
     "Home",
     "Kill",
     "NeverEndsError",
+    "RefusedError",
     "Script",
     "Trial",
     "UnscriptedError",

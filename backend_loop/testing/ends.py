@@ -168,8 +168,8 @@ class Carrier:
         ends = self._ends.get(type_)
         if ends is None or ends == []:
             raise UnscriptedError(
-                f"{parent} spawns {type_}: give the bench that type, as Bench({_name(parent)}, {_name(type_)}), "
-                f'or say how it ends, as children={{"{type_}": succeeded({{}})}}'
+                f"{parent} spawns {type_}: give the bench its class too, behind that of {parent}, "
+                f'or say how it ends, by children={{"{type_}": succeeded({{}})}}'
             )
         if isinstance(ends, Sequence):
             place = self._begun.get(type_, 0)
@@ -197,8 +197,3 @@ class Carrier:
     def _end_child(self, parent: Record, child: str, reason: str) -> None:
         entry = {"reason": reason, "by": "parent", "note": f"{parent.task_id} has ended"}
         self._control.run(child, "cancel", entry, entry_id=f"parent:{parent.task_id}", run=1)
-
-
-def _name(type_: str) -> str:
-    """What its class may be called."""
-    return "".join(part.capitalize() for part in type_.split("."))

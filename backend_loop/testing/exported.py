@@ -62,8 +62,6 @@ class Exported(BaseModel):
     created_at: str
     started_at: str | None = None
     deadline: str
-    wake_at: str | None = None
-    waiting_for: str | None = None
     latest: str | None = None
     envelope: dict[str, Any]
     document: dict[str, Any] = Field(default_factory=dict)

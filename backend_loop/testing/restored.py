@@ -58,8 +58,8 @@ def _go_on(world: World, record: Record, file: Exported) -> None:
     """From the place that it had; what a worker held is as after its takeover, and what was paused goes on."""
     record.inbox = [to_json(entry) for entry in file.inbox]
     record.status = Status.COMPENSATING if "ending" in file.document else Status.WAITING if file.rev else Status.PENDING
-    record.waiting_for = file.waiting_for or ""
-    record.wake_at = None if file.wake_at is None else parse_rfc3339(file.wake_at)
+    course = read(record.document, record.state, record.version, record.run).course
+    record.waiting_for, record.wake_at = course.waiting_for or "", course.wake_at
     if file.place == "leased":
         record.leased_at, record.deaths = record.rev, file.deaths + 1
     if file.place in {"waiting", "paused"} and record.waiting_for and not record.inbox:

@@ -1,7 +1,7 @@
 """What a test may look at of a mission on the bench."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import from_json, to_json
 
@@ -15,6 +15,13 @@ from shared.status import Status
 
 if TYPE_CHECKING:
     from backend_loop.testing.world import World
+
+
+SHOWN: Final = 100
+"""Characters of an answer that a story has."""
+
+LINES: Final = 30
+"""Lines of a log, or of calls, that a story begins and ends with."""
 
 
 class View:
@@ -172,12 +179,9 @@ class View:
 
     def told(self) -> str:
         """Its story: where it is, its log, and what was asked of the outside."""
-        lines = [repr(self), *(_line(event, self._record.created_at) for event in self._record.log)]
-        if self._world.calls:
-            lines += [
-                "calls:",
-                *(f"  {call.number:3} {call.state}: {call}  → {call.answer}" for call in self._world.calls),
-            ]
+        lines = [_line(event, self._record.created_at) for event in self._record.log]
+        calls = [f"  {one.number:3} {one.state}: {one}  → {str(one.answer)[:SHOWN]}" for one in self._world.calls]
+        lines = [repr(self), *_short(lines), *(["calls:", *_short(calls)] if calls else [])]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -206,6 +210,10 @@ class View:
 
     def _told(self, name: str) -> Any:
         return None if self._record.result is None else self._record.result[name]
+
+
+def _short(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= 2 * LINES else [*lines[:LINES], "  …", *lines[-LINES:]]
 
 
 def _line(event: Mapping[str, Any], began: int) -> str:
