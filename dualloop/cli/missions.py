@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic_core import to_json
 
-from dualloop.cli import verbs
+from dualloop.cli import files, verbs
 from dualloop.cli.arguments import Id
 from dualloop.cli.asking import ask
 from dualloop.cli.output import Json, ago, between, console, facts, machine, moment, say, section, table
+from dualloop.cli.pace import line, short
+from frontend_loop.progress import of
 from shared.status import Status
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 group = typer.Typer(help="List and show missions, and act on them.", no_args_is_help=True)
 group.add_typer(verbs.commands)
+group.add_typer(files.commands)
 commands.add_typer(group, name="missions")
 
 PAGE = 200
@@ -121,6 +124,7 @@ def _rows(rows: list[dict[str, Any]]) -> None:
         *(["STATE"] if room >= 90 else []),
         "TYPE",
         *(["TARGET"] if room >= 110 else []),
+        *(["DONE"] if room >= 90 and any(row["progress"] for row in rows) else []),
         "AGE",
     ]
     cells = [
@@ -130,16 +134,21 @@ def _rows(rows: list[dict[str, Any]]) -> None:
             "STATE": "" if row["state"] == row["status"] else row["state"],
             "TYPE": row["type"],
             "TARGET": row["target"] or "",
+            "DONE": short(of(row["progress"])),
             "AGE": ago(row["created_at"]),
         }
         for row in rows
     ]
-    table(shown, [[row[name] for name in shown] for row in cells], fixed=frozenset({"MISSION", "STATUS", "AGE"}))
+    table(
+        shown, [[row[name] for name in shown] for row in cells], fixed=frozenset({"MISSION", "STATUS", "DONE", "AGE"})
+    )
 
 
 def _facts(mission: Mapping[str, Any]) -> dict[str, str]:
     lease, hold, ended = mission["lease"], mission["hold"], (mission["result"] or {}).get("finished_at")
     holder = "" if hold is None else hold["holder"] or "nobody"
+    progress, at = of(mission["progress"]), mission["progress_at"]
+    told = f", told {ago(at)} ago" if at and not ended else ""
     own = "this mission" if holder == mission["task_id"] else holder
     return {
         "Mission": mission["task_id"],
@@ -148,6 +157,7 @@ def _facts(mission: Mapping[str, Any]) -> dict[str, str]:
         "Type": f"{mission['type']}@{mission['version']}, {mission['priority']}",
         "Accepted": f"{moment(mission['created_at'])} by {_source(mission['envelope'])}",
         "Started": moment(mission["started_at"]),
+        "Progress": f"{line(progress)}{told}" if progress is not None else "",
         "Ended": f"{moment(ended)}, after {between(mission['created_at'], ended)}" if ended else "",
         "Deadline": moment(mission["deadline"]),
         "Target": f"{mission['target']}, held by {own}, {hold['waiters']} waiting" if hold else "",

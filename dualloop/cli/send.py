@@ -1,17 +1,18 @@
 """Send a command, watch a mission, and say why it is where it is."""
 
 import contextlib
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic_core import to_json
 
 from dualloop.cli.arguments import Id, json_object
 from dualloop.cli.asking import ask
-from dualloop.cli.output import Json, between, clean, console, machine, moment, say, section
+from dualloop.cli.following import Follower, Frame, following
+from dualloop.cli.output import Json, between, clean, machine, say, section
+from dualloop.cli.pace import line
 from dualloop.errors import Refusal
+from frontend_loop.progress import of
 from shared.status import Priority, Status
 
 if TYPE_CHECKING:
@@ -38,10 +39,14 @@ def send(  # noqa: PLR0913  the options of the command
     async def work(client: "Client") -> dict[str, Any] | None:
         options = {"priority": priority, "deadline_s": deadline, "target": target}
         sent.append(await client.submit(type_, body, **options))
-        return await client.wait(sent[0].correlation_id) if wait else None
+        if not wait:
+            return None
+        if json:
+            return await client.wait(sent[0].correlation_id)
+        with following(f"waiting for {type_}", events=False) as follower:
+            return await _followed(client, sent[0].correlation_id, follower)
 
-    with _spinner(wait and not json, f"waiting for {type_}"):
-        result = ask(work, "It goes on: only the waiting has ended.")
+    result = ask(work, "It goes on: only the waiting has ended.")
     ack = sent[0]
     if result is not None:
         end(result, json=json)
@@ -62,15 +67,10 @@ def watch(
     """Show what happens to a mission, as it happens, up to its result."""
 
     async def work(client: "Client") -> dict[str, Any]:
-        async with contextlib.aclosing(client.watch(id_, after)) as frames:
-            async for frame in frames:
-                if frame["op"] == "result":
-                    return frame
-                if json:
-                    machine(frame, indent=None)
-                else:
-                    _event(frame)
-        raise AssertionError("a watch ends with a result")
+        if json:
+            return await _to_the_result(client, id_, after, lambda frame: machine(frame, indent=None))
+        with following("waiting", events=True) as follower:
+            return await _to_the_result(client, id_, after, follower.take)
 
     result = ask(work, f"It goes on. See the rest: dualloop watch {id_}")
     end(result, json=json, indent=None)
@@ -86,6 +86,26 @@ def why(id_: Id, *, json: Json = False) -> None:
         say(mission["why"])
 
 
+async def _to_the_result(client: "Client", id_: str, after: int, take: Callable[[Frame], None]) -> dict[str, Any]:
+    """Its frames are taken as they come; the last one is returned."""
+    async with contextlib.aclosing(client.watch(id_, after)) as frames:
+        async for frame in frames:
+            if frame["op"] == "result":
+                return frame
+            take(frame)
+    raise AssertionError("a watch ends with a result")
+
+
+async def _followed(client: "Client", id_: str, follower: Follower) -> dict[str, Any]:
+    """The result; where no socket is to be had, it comes without what is to be seen before it."""
+    from dualloop.client import ClientProblem  # noqa: PLC0415  other commands start without it
+
+    try:
+        return await _to_the_result(client, id_, 0, follower.take)
+    except ClientProblem:
+        return await client.wait(id_)
+
+
 def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2) -> None:
     """Print a result document.
 
@@ -99,6 +119,8 @@ def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2) -> Non
         took = between(result["created_at"], result["finished_at"])
         say(f"{status} after {took}", "green" if status == Status.SUCCEEDED else "yellow")
         say(result["task_id"], "dim")
+        if (progress := of(result["progress"])) is not None:
+            say(line(progress), "dim")
         section("Result", result["result"])
         section("Freshness", result["freshness"])
     if status != Status.SUCCEEDED:
@@ -109,16 +131,3 @@ def _ending(result: Mapping[str, Any]) -> str:
     if error := result["error"]:
         return f"{result['type']} FAILED with {error['code']} in {error['state']}: {error['message'].rstrip('.')}."
     return f"{result['type']} was {result['status']}: {result['reason']}."
-
-
-def _event(frame: Mapping[str, Any]) -> None:
-    if frame["op"] == "progress":
-        say(f"{'':14}{to_json({key: value for key, value in frame.items() if key != 'op'}).decode()}", "dim")
-        return
-    data = "" if frame["data"] is None else f"  {to_json(frame['data']).decode()}"
-    state = "" if frame["state"] == frame["status"] else frame["state"]
-    say(f"{moment(frame['at'])}  {frame['status']:12}  {state}{data}")
-
-
-def _spinner(shown: bool, text: str) -> contextlib.AbstractContextManager[object]:
-    return console().status(clean(text)) if shown and sys.stdout.isatty() else contextlib.nullcontext()

@@ -1,0 +1,114 @@
+"""What is seen of a mission that one waits for: on a terminal of any width one line, in a pipe a line now and then."""
+
+import re
+from io import StringIO
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from dualloop.cli.following import Lines, Screen, shared_out
+from dualloop.cli.output import GAP
+
+MESSAGE = "第 4 块 of the file\norders-2026-11.csv, which is rather long to be told in a terminal"
+
+
+def event(state: str, status: str = "RUNNING") -> dict[str, Any]:
+    return {"op": "event", "at": "2026-11-29T18:00:00.000Z", "status": status, "state": state, "data": None}
+
+
+def progress(at_s: int, done: float, total: float | None = 100_000, message: str | None = MESSAGE) -> dict[str, Any]:
+    value = {"done": done, "total": total, "message": message}
+    return event("CLEANING") | {"op": "progress", "at": f"2026-11-29T18:00:{at_s:02d}.000Z", "progress": value}
+
+
+def drawn(columns: int, *frames: dict[str, Any], title: str = "waiting for etl.run") -> list[str]:
+    screen = Screen(title, events=False)
+    for frame in frames:
+        screen.take(frame)
+    paper = Console(file=StringIO(), width=columns, color_system=None, legacy_windows=False, force_terminal=True)
+    paper.print(screen)
+    assert isinstance(paper.file, StringIO)
+    return re.sub("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "*", paper.file.getvalue()).splitlines()
+
+
+RUNNING = (event("CLEANING"), progress(0, 10_000), progress(1, 12_000))
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (20, "* CLEANING  12,000 …"),
+        (50, "* CLEANING  ━  12,000 of 100,000 (12 %)"),
+        (45, "* CLEANING  12,000 of 100,000 (12 %)"),
+        (60, "* CLEANING  12,000 of 100,000 (12 %)  2,000/s, 44 s left"),
+        (80, "* CLEANING  ━━╸  12,000 of 100,000 (12 %)  2,000/s, 44 s left"),
+        (120, "* CLEANING  ━━━╸  12,000 of 100,000 (12 %)  2,000/s, 44 s left  第 4 块 of the file orders-20…"),
+    ],
+)
+def test_a_terminal_shows_one_line_of_what_it_has_room_for(columns: int, line: str) -> None:
+    [found] = drawn(columns, *RUNNING)
+    assert cell_len(found) <= columns
+    assert re.sub(r" {2,}", "  ", found.rstrip()) == line
+
+
+def test_before_anything_is_told_it_says_what_is_waited_for_and_for_how_long() -> None:
+    assert drawn(80) == ["* waiting for etl.run  0 s"]
+    assert drawn(80, event("LOADING")) == ["* LOADING  0 s"]
+    assert drawn(80, event("LOADING", "WAITING")) == ["* WAITING LOADING  0 s"]
+    assert drawn(80, event("CANCELLED", "CANCELLED")) == ["* CANCELLED  0 s"]
+    assert drawn(20, title="waiting for what has a long name") == ["* waiting for what …"]
+
+
+def test_another_state_takes_the_progress_of_the_last_one_away() -> None:
+    assert drawn(80, *RUNNING, event("LOADING")) == ["* LOADING  0 s"]
+    assert "12,000 of 100,000" in drawn(80, *RUNNING, event("CLEANING"))[0], "a try of the same state does not"
+
+
+def test_without_a_total_there_is_no_bar_and_no_end() -> None:
+    assert drawn(80, progress(0, 10, None, None), progress(2, 30, None, None)) == ["* CLEANING  30  10/s"]
+    assert "━" not in drawn(80, progress(0, 0, 0, None))[0]
+
+
+def test_what_a_mission_says_does_not_take_the_terminal_over() -> None:
+    assert drawn(80, progress(0, 1, None, "\x1b[2J[bold]x"))[0].endswith("1  �[2J[bold]x")
+
+
+@given(room=st.integers(-5, 300), share=st.booleans(), texts=st.tuples(*[st.integers(0, 300)] * 3))
+def test_no_line_is_longer_than_its_room(room: int, share: bool, texts: tuple[int, int, int]) -> None:
+    figures, pace, doing = texts
+    shared = shared_out(room, share=share, figures=figures, pace=pace, doing=doing)
+    assert sum(width + GAP for width in shared if width) <= max(room, 0)
+    assert all(width >= 0 for width in shared)
+    bar, *told = shared
+    assert all(width <= wanted for width, wanted in zip(told, texts, strict=True))
+    assert not bar or (share and told[0] == figures)
+    assert not told[2] or told[0] == figures
+
+
+def test_a_pipe_gets_a_line_a_second_at_most(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 100.0
+    lines = Lines(events=True, clock=lambda: now)
+    for at, done in ((100.0, 1), (100.2, 2), (100.9, 3), (101.0, 4), (101.1, 5)):
+        now = at
+        lines.take(progress(round(at * 10) % 60, done, message=None))
+    lines.take(event("LOADING"))
+    now = 103.0
+    lines.take(progress(50, 9, None, None))
+    out = [line.split("  ", 1)[1].split(None, 2) for line in capsys.readouterr().out.splitlines()]
+    assert out == [
+        ["RUNNING", "CLEANING", "1 of 100,000 (0 %)"],
+        ["RUNNING", "CLEANING", "4 of 100,000 (0 %), 18/min, 3 d 20 h left"],
+        ["RUNNING", "LOADING"],
+        ["RUNNING", "CLEANING", "9, 48/min"],
+    ]
+
+
+def test_who_only_waits_for_the_result_gets_no_events(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines(events=False)
+    for frame in (event("CLEANING"), progress(0, 1, 2, "x"), event("LOADING")):
+        lines.take(frame)
+    assert capsys.readouterr().out == "CLEANING  1 of 2 (50 %): x\n"
