@@ -16,6 +16,7 @@ BUILT_IN: Final = tuple(
         "device_control",
         "device_query",
         "device_sequence",
+        "etl_run",
         "firmware_rollout",
         "firmware_update",
         "order_fulfil",

@@ -74,6 +74,8 @@ class Envelope(BaseModel):
     snapshot: dict[str, Any] | None = None
     schedule: dict[str, Any] | None = None
     """Which one sent it: ``name``, and its nominal ``instant``; None where somebody had it run by hand."""
+    parent: str | None = None
+    """Of a child: the mission that spawned it."""
     reply: Reply = Reply()
     conflict: Literal["respect_newer", "force"] = "respect_newer"
     traceparent: str | None = None

@@ -1,0 +1,327 @@
+"""`etl.run`: a file into a table, chunk by chunk; and its three stages, each a mission type with a pool of its own.
+
+The file is surveyed first: where each chunk begins, and how many rows it has. Then each chunk goes through extract,
+transform (which cleans too) and load as a child mission per stage. A stage that is slow holds back those before it, so
+what lies between them is bounded; `backend_loop.pipeline` says what begins next. Workers that are to run one stage
+alone are told so by ``DUALLOOP_POOLS``: ``etl-extract``, ``etl-transform``, ``etl-load``.
+
+Whatever dies, each good row is in the table once: a stage writes a whole file or none, and a chunk is loaded in one
+transaction that says so. Each bad row is in the report, with its line, the reason and its text. What was loaded stays,
+also where the run fails later; its replay goes on with the rest.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import IO, Any, ClassVar, Final
+
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from backend_loop.database import connect
+from backend_loop.etl import chunk_file, source
+from backend_loop.etl.account import account
+from backend_loop.etl.chunk_file import Tally
+from backend_loop.etl.job import Job
+from backend_loop.etl.records import SourceError
+from backend_loop.etl.rows import reading
+from backend_loop.etl.survey import Piece, Survey, records
+from backend_loop.etl.table import Table, TableError
+from backend_loop.files import File
+from backend_loop.mission import Mission, Nothing, state, steps
+from backend_loop.outcomes import Fail, Go, Outcome, WaitForChildren
+from backend_loop.pipeline import Line, Stage
+from backend_loop.step_tools import StepTools
+from backend_loop.toolbox import Toolbox
+from shared.files import folder_of
+from shared.status import Priority
+
+DAY_S: Final = 86_400.0
+STAGE_S: Final = 300.0
+"""What one chunk may take in one stage."""
+
+EXTRACTED, TRANSFORMED, REJECTS = "extracted", "transformed", "rejects"
+
+
+REASON: Final = 300
+"""Characters of why a chunk is not in the table."""
+
+
+class NotOfARunError(Exception):
+    """A stage is spawned by an `etl.run`, whose files it reads and writes; nobody else can ask for one."""
+
+
+def name_of(n: int, what: str) -> str:
+    """Of a file between two stages."""
+    return f"chunk-{n:04}.{what}"
+
+
+class Chunk(BaseModel):
+    """What a stage needs to know of a chunk; its rows are in files.
+
+    Args:
+        job: of the run.
+        n: which chunk.
+        piece: where it is in the source.
+        columns: of a csv, those of its header.
+        stamp: by which the source is known again.
+        load: key under which the chunks are loaded.
+    """
+
+    job: Job
+    n: int
+    piece: Piece
+    columns: tuple[str, ...]
+    stamp: str
+    load: str
+
+
+Tools = StepTools[Chunk, Nothing]
+
+
+class EtlExtract(Mission):
+    """One chunk of an `etl.run`: read its records from the source."""
+
+    type = "etl.extract"
+    pool = "etl-extract"
+    priority = Priority.BULK
+    permanent = (SourceError, NotOfARunError)
+    table = steps("EXTRACTING")
+    Payload = Chunk
+
+    @state("EXTRACTING", runs="process", timeout_s=STAGE_S)
+    def extract(self, tools: Tools) -> Outcome:
+        """The same records as the survey has seen, or none."""
+        chunk = tools.payload
+        file = _file(tools, EXTRACTED)
+        with source.opened(tools.data, chunk.job.source, chunk.stamp) as (stream, _):
+            found = records(stream, chunk.job, chunk.piece)
+        return _done(file, chunk_file.write(file.path, chunk_file.extracted(reading(chunk.job, chunk.columns), found)))
+
+
+class EtlTransform(Mission):
+    """One chunk of an `etl.run`: clean its rows, and make the table's columns of them."""
+
+    type = "etl.transform"
+    pool = "etl-transform"
+    priority = Priority.BULK
+    permanent = (NotOfARunError,)
+    table = steps("TRANSFORMING")
+    Payload = Chunk
+
+    @state("TRANSFORMING", runs="process", timeout_s=STAGE_S)
+    def transform(self, tools: Tools) -> Outcome:
+        """What was rejected before is handed on too."""
+        file, extracted = _file(tools, TRANSFORMED), chunk_file.read(_place(tools, EXTRACTED))
+        return _done(file, chunk_file.write(file.path, chunk_file.transformed(tools.payload.job, extracted)))
+
+
+class EtlLoad(Mission):
+    """One chunk of an `etl.run`: put its rows into the table, once."""
+
+    type = "etl.load"
+    pool = "etl-load"
+    priority = Priority.BULK
+    permanent = (SourceError, NotOfARunError)
+    table = steps("LOADING")
+    Payload = Chunk
+
+    @state("LOADING", runs="thread", acting=True, timeout_s=STAGE_S)
+    def load(self, tools: Tools) -> Outcome:
+        """The rejects are written before the rows are committed: whoever finds the rows in finds them too."""
+        chunk = tools.payload
+        with closing(connect(tools.database)) as db:
+            table = Table(db, chunk.job, chunk.load, chunk.stamp)
+            tally = table.known(chunk.n) or self._fill(tools, table)
+        for what in (EXTRACTED, TRANSFORMED):
+            _place(tools, what).unlink(missing_ok=True)
+        return Go("done", result=tally._asdict())
+
+    @staticmethod
+    def _fill(tools: Tools, table: Table) -> Tally:
+        chunk, file = tools.payload, _file(tools, REJECTS)
+        with file.path.open("wb") as rejects:
+
+            def seal(tally: Tally) -> None:
+                if sum(tally) != chunk.piece.rows:
+                    raise SourceError(f"{sum(tally)} rows have come to be loaded, and {chunk.piece.rows} were surveyed")
+                rejects.flush()
+                file.publish()  # asks last thing whether this run may go on
+
+            items = chunk_file.read(_place(tools, TRANSFORMED))
+            return table.fill(chunk.n, items, lambda item: rejects.write(item.told()), seal)
+
+
+def _place(tools: Tools, what: str) -> Path:
+    """Where a file of this chunk lies: with those of the run."""
+    if tools.envelope.source != "mission" or tools.envelope.parent is None:
+        raise NotOfARunError(f"{tools.envelope.type} is a stage of etl.run: send that one")
+    return _folder(tools, tools.envelope.parent) / name_of(tools.payload.n, what)
+
+
+def _file(tools: Tools, what: str) -> File:
+    """The same, to be written."""
+    place = _place(tools, what)
+    return tools.files.file(place.parent.name, place.name, tools.fence, tools.check)
+
+
+def _done(file: File, tally: Tally) -> Go:
+    file.publish()
+    return Go("done", result=tally._asdict())
+
+
+class EtlRun(Mission):
+    """Extract rows from a CSV or JSON file, clean and transform them, and load them into a table of the database."""
+
+    type = "etl.run"
+    priority = Priority.BULK
+    deadline_s = DAY_S
+    permanent = (SourceError, TableError)
+    table: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "SURVEYING": {"surveyed": "PREPARING"},
+        "PREPARING": {"prepared": "MOVING"},
+        "MOVING": {"moved": "REPORTING"},
+        "REPORTING": {"reported": "TIDYING"},
+        "TIDYING": {"tidied": "SUCCEEDED"},
+    }
+
+    class Payload(Job):
+        """What is to be moved from where to where."""
+
+    class Context(BaseModel):
+        """The chunks, the key under which they are loaded, and what became of them.
+
+        Attributes:
+            rows, rejected: of the chunks that are in the table.
+            left: the chunks that are not, and why.
+            spent: why not all of them were moved.
+            report: link to all rejects.
+        """
+
+        survey: Survey = Survey()
+        load: str = ""
+        rows: int = 0
+        rejected: int = 0
+        left: dict[int, str] = {}
+        spent: str | None = None
+        report: str | None = None
+
+    @state("SURVEYING", runs="process", timeout_s=STAGE_S)
+    def look(self, tools: StepTools[Payload, Context]) -> Outcome:
+        """Where does each chunk begin? A worker that takes over goes on behind the last block."""
+        survey, job = tools.context.survey, tools.payload
+        with source.opened(tools.data, job.source, survey.stamp) as (stream, survey.stamp):
+            size = os.fstat(stream.fileno()).st_size
+
+            def kept() -> None:
+                tools.progress(survey.offset, size, f"surveying, {survey.rows} rows so far")
+                tools.checkpoint()
+
+            survey.carry_on(stream, job, kept)
+        return Go("surveyed")
+
+    @state("PREPARING", runs="thread", acting=True)
+    def prepare(self, tools: StepTools[Payload, Context]) -> Outcome:
+        """Will the rows fit? The table is made if it is not there; what an earlier run has left behind is removed."""
+        tools.context.load = tools.key
+        _tidy(tools)
+        with closing(connect(tools.database)) as db:
+            Table(db, tools.payload, tools.key, tools.context.survey.stamp).prepare()
+        return Go("prepared")
+
+    @state("MOVING")
+    async def move(self, tools: Toolbox[Payload, Context]) -> Outcome:
+        """Begin what may begin, then wait for whoever ends next."""
+        context, survey = tools.context, tools.context.survey
+        line = _line(tools.payload, survey)
+        so_far = account(line, tools.children)
+        standing = line.standing(so_far.ends, so_far.rejected)
+        for step in standing.begin:
+            chunk = Chunk(
+                job=tools.payload,
+                n=step.chunk,
+                piece=survey.pieces[step.chunk],
+                columns=survey.columns,
+                stamp=survey.stamp,
+                load=context.load,
+            )
+            tools.spawn(step.stage.type, chunk, name=step.name)
+        tools.progress(standing.through + standing.lost, survey.rows, f"{len(so_far.loaded)} chunks are loaded")
+        if not standing.over:
+            return WaitForChildren("any", "continue")
+        context.rows, context.rejected = (sum(part) for part in zip((0, 0), *so_far.loaded.values(), strict=True))
+        context.spent = standing.spent
+        left = [chunk for chunk in range(len(survey.pieces)) if chunk not in so_far.loaded]
+        context.left = {chunk: so_far.failed.get(chunk, f"not loaded: {standing.spent}")[:REASON] for chunk in left}
+        return Go("moved")
+
+    @state("REPORTING", runs="thread", timeout_s=STAGE_S)
+    def report(self, tools: StepTools[Payload, Context]) -> Outcome:
+        """One file of all that is not in the table, in the order of the source."""
+        file, context = tools.file("rejects.jsonl"), tools.context
+        with file.path.open("wb") as report:
+            for n, piece in enumerate(context.survey.pieces):
+                tools.check()
+                _tell(report, tools, n, piece)
+        if context.rejected or context.left:
+            context.report = file.publish()
+        return Go("reported")
+
+    @state("TIDYING", runs="thread", timeout_s=STAGE_S)
+    def tidy(self, tools: StepTools[Payload, Context]) -> Outcome:
+        """Remove what lay between the stages."""
+        _tidy(tools)
+        context, survey = tools.context, tools.context.survey
+        result = {
+            "table": tools.payload.table,
+            "rows": survey.rows,
+            "loaded": context.rows,
+            "rejected": context.rejected,
+            "lost": survey.rows - context.rows - context.rejected,
+            "chunks": len(survey.pieces),
+            "report": context.report,
+        }
+        return Go("tidied", result=result) if context.spent is None else Fail(context.spent, result=result)
+
+
+def _line(job: Job, survey: Survey) -> Line:
+    """Its stages; loaded is one chunk at a time and in order, so that of two rows with one key the first one stays."""
+    stages = (
+        Stage("extract", EtlExtract.type, at_once=job.at_once, ahead=2 * job.at_once),
+        Stage("transform", EtlTransform.type, at_once=job.at_once, ahead=2 * job.at_once),
+        Stage("load", EtlLoad.type, in_order=True),
+    )
+    return Line(stages, [piece.rows for piece in survey.pieces], job.budget.budget)
+
+
+def _tell(report: IO[bytes], tools: StepTools[EtlRun.Payload, EtlRun.Context], n: int, piece: Piece) -> None:
+    """Of one chunk: the rejects as they were loaded; of one that is not, what is known, and then what is not."""
+    folder, why = _folder(tools, tools.task_id), tools.context.left.get(n)
+    if why is None:
+        with (folder / name_of(n, REJECTS)).open("rb") as rejects:
+            shutil.copyfileobj(rejects, report)
+        return
+    told = 0
+    for place in (folder / name_of(n, what) for what in (TRANSFORMED, EXTRACTED)):
+        if place.exists():
+            for item in chunk_file.read(place):
+                if item.row is None:
+                    report.write(item.told())
+                    told += 1
+            break
+    report.write(to_json({"line": piece.line, "reason": why, "rows": piece.rows - told}) + b"\n")
+
+
+def _folder(tools: StepTools[Any, Any], run: str) -> Path:
+    """Where the files of a run lie."""
+    if tools.files.folder is None:
+        raise RuntimeError("nothing here keeps files")
+    return folder_of(tools.files.folder, run)
+
+
+def _tidy(tools: StepTools[Any, Any]) -> None:
+    folder = _folder(tools, tools.task_id)
+    for place in (*folder.glob("chunk-*"), *folder.glob(".chunk-*")):
+        place.unlink(missing_ok=True)
