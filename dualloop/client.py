@@ -120,6 +120,8 @@ class Client(Verbs):
     async def watch(self, correlation_id: str, after_seq: int = 0) -> AsyncGenerator[dict[str, Any], None]:
         """Frames of the socket, from the event after `after_seq` to the result: each once, in order.
 
+        Those with ``"op": "progress"`` come in between, without a `seq`: how far it says it is, the newest only.
+
         A connection that is lost is made anew, to any foreground, and goes on where the last one ended.
 
         Raises:

@@ -44,7 +44,7 @@ def send(  # noqa: PLR0913  the options of the command
         if json:
             return await client.wait(sent[0].correlation_id)
         with following(f"waiting for {type_}", events=False) as follower:
-            return await _followed(client, sent[0].correlation_id, follower)
+            return await followed(client, sent[0].correlation_id, follower)
 
     result = ask(work, "It goes on: only the waiting has ended.")
     ack = sent[0]
@@ -96,9 +96,9 @@ async def _to_the_result(client: "Client", id_: str, after: int, take: Callable[
     raise AssertionError("a watch ends with a result")
 
 
-async def _followed(client: "Client", id_: str, follower: Follower) -> dict[str, Any]:
+async def followed(client: "Client", id_: str, follower: Follower) -> dict[str, Any]:
     """The result; where no socket is to be had, it comes without what is to be seen before it."""
-    from dualloop.client import ClientProblem  # noqa: PLC0415  other commands start without it
+    from dualloop.client_faults import ClientProblem  # noqa: PLC0415  other commands start without it
 
     try:
         return await _to_the_result(client, id_, 0, follower.take)

@@ -119,7 +119,10 @@ def router(commands: Commands, results: Results, settings: Settings) -> APIRoute
         correlation_id: str,
         wait: Annotated[float, Query(ge=0, description="seconds to wait for the end")] = 0.0,
     ) -> Response:
-        """The result: 200 once the mission has ended, 202 while not; `wait` long-polls."""
+        """The result: 200 once the mission has ended, 202 while not; `wait` long-polls.
+
+        `progress` is how far its handler says it is, or had come: `done`, perhaps `total`, perhaps a `message`.
+        """
         document = await results.get(correlation_id, min(wait, settings.max_wait_s), partial(gone, request.receive))
         response = Response(document.body, 200 if document.final else 202, media_type="application/json")
         response.headers["x-correlation-id"] = results.genuine(correlation_id).text

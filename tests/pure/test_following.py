@@ -1,8 +1,9 @@
 """What is seen of a mission that one waits for: on a terminal of any width one line, in a pipe a line now and then."""
 
 import re
+from collections.abc import AsyncIterator
 from io import StringIO
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,8 @@ from rich.console import Console
 
 from dualloop.cli.following import Lines, Screen, shared_out
 from dualloop.cli.output import GAP
+from dualloop.cli.send import followed
+from dualloop.client_faults import ClientProblem
 
 MESSAGE = "第 4 块 of the file\norders-2026-11.csv, which is rather long to be told in a terminal"
 
@@ -105,6 +108,22 @@ def test_a_pipe_gets_a_line_a_second_at_most(capsys: pytest.CaptureFixture[str])
         ["RUNNING", "LOADING"],
         ["RUNNING", "CLEANING", "9, 48/min"],
     ]
+
+
+class Guarded:
+    """A client behind something that lets no sockets through."""
+
+    async def watch(self, _id: str, _after: int) -> AsyncIterator[dict[str, Any]]:
+        yield event("CLEANING")
+        raise ClientProblem({"status": 400, "code": "refused", "title": "no sockets here"})
+
+    async def wait(self, id_: str) -> dict[str, Any]:
+        return {"task_id": id_}
+
+
+async def test_where_no_socket_is_to_be_had_the_result_comes_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert await followed(cast("Any", Guarded()), "m", Lines(events=True)) == {"task_id": "m"}
+    assert "CLEANING" in capsys.readouterr().out
 
 
 def test_who_only_waits_for_the_result_gets_no_events(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 import redis
 
+from frontend_loop import frames
 from shared import keys
 from shared.clock import rfc3339
 from tests.stories.stack import Stack, running
@@ -97,6 +98,11 @@ async def test_progress_is_told_as_it_comes(stack: Stack, handling: Handling) ->
         handling(id_).client.publish(keys.feed(0, "nobody"), "")
         await talk.say("ping")
         assert (await talk.next())["op"] == "pong", "nothing follows the result"
+
+
+def test_a_childs_progress_carries_its_own_id_too() -> None:
+    assert frames.progress_head("R", "R") == b'{"op":"progress","correlation_id":"R",'
+    assert frames.progress_head("R", "C") == b'{"op":"progress","correlation_id":"R","task_id":"C",'
 
 
 async def test_who_comes_later_is_told_the_newest_after_the_events(stack: Stack, handling: Handling) -> None:
