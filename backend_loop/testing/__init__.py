@@ -3,7 +3,7 @@
 from backend_loop.testing.bench import Bench
 from backend_loop.testing.door import RefusedError
 from backend_loop.testing.ends import cancelled, failed, never, succeeded
-from backend_loop.testing.faults import Call, down, garbage, ignored, lost, meanwhile, refused, slow
+from backend_loop.testing.faults import Answers, Call, down, garbage, ignored, lost, meanwhile, refused, slow
 from backend_loop.testing.home import Home
 from backend_loop.testing.points import Kill
 from backend_loop.testing.script import Script, UnscriptedError
@@ -11,6 +11,7 @@ from backend_loop.testing.trial import EndedError, Trial
 from backend_loop.testing.world import NeverEndsError
 
 __all__ = [
+    "Answers",
     "Bench",
     "Call",
     "EndedError",

@@ -77,7 +77,13 @@ class Wire(httpx.AsyncBaseTransport):
         )
         await self._around.point("before", call)
         await asyncio.sleep(WAY_S)
-        return await self.answered(call, request)
+        try:
+            return await self.answered(call, request)
+        except httpx.TransportError:
+            raise
+        except Exception as error:
+            await self._around.fail(error)
+            raise
 
     async def answered(self, call: Call, request: httpx.Request) -> httpx.Response:
         """What comes back; raises httpx.TransportError where nothing does."""

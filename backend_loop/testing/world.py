@@ -119,7 +119,7 @@ class World:
         self.commits = 0
         self.kills, self.died = list(kills), list[Kill]()
         self.trial: Trial
-        self._lives = 0
+        self._lives, self._dying = 0, False
         self._life: Life | None = None
         self.meddler = Meddler()
 
@@ -137,7 +137,7 @@ class World:
             if dead:
                 self.time.pass_(TAKEOVER_LEASES * self.settings.lease_s)
                 self.shard.reclaim(dead)
-            self._lives += 1
+            self._lives, self._dying = self._lives + 1, False
             self._life = life = Life(self, self._lives)
             try:
                 life.live(until_ms)
@@ -169,7 +169,9 @@ class World:
         return NeverEndsError(f"it goes on and on: {why}, and it has not ended. {self.trial.told()}")
 
     async def reach(self, when: str, what: str, number: int, name: str = "") -> None:
-        """A place to be killed at; if one is meant by it, this never returns."""
+        """A place to be killed at; if one is meant by it, or the worker is dying, this never returns."""
+        if self._dying:
+            await self._never_again()
         for kill in list(self.kills):
             if kill.meets(when, what, number, name):
                 self.die(kill)
@@ -199,6 +201,7 @@ class World:
         """The worker that lives is killed there."""
         self.kills = [one for one in self.kills if one != kill]
         self.died.append(kill)
+        self._dying = True
         if self._life is not None:
             self._life.die()
 
