@@ -21,6 +21,7 @@ BUILT_IN: Final = tuple(
         "firmware_update",
         "order_fulfil",
         "payment_ship",
+        "report_export",
         "scene_run",
     )
 )
