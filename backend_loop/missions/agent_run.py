@@ -10,18 +10,18 @@ done twice: the conversation is written with the step, and a tool's mission has 
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import AfterValidator, BaseModel, Field
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from backend_loop.dependency import Breaker, Dependency
 from backend_loop.devices.freshness import freshness
 from backend_loop.devices.protocol import DeviceFault, Reading
 from backend_loop.mission import Mission, state
-from backend_loop.missions.agent_talk import Turn, answer, bounded, cut, messages, shown, turn
+from backend_loop.missions.agent_talk import Call, Turn, answer, bounded, cut, messages, refusal, shown, turn
 from backend_loop.missions.agent_tools import (
     SAFE,
     Checked,
@@ -58,8 +58,11 @@ LONGEST: Final = 16_000
 SHOWN: Final = 8_000
 """Characters of what devices show."""
 
+REFUSALS: Final = 20
+"""Wishes that were not carried out and stand in the result: the first ones."""
+
 DEED: Final = 300
-"""Bytes of arguments that the result repeats."""
+"""Characters of arguments that the result repeats."""
 
 TASK: Final = """\
 You reach a goal by calling tools, and by looking at what comes of it. Once it is reached, or cannot be, answer in a
@@ -80,13 +83,21 @@ def _each_once(tools: list[Tool | str]) -> list[Tool | str]:
 
 
 class Deed(BaseModel):
-    """A mission that a tool was; `arguments` are left out where they are long."""
+    """A mission that a tool was; `arguments` as the model wished, left out where they are long."""
 
     step: int
     type: str
     arguments: Json | None
     task_id: str
     status: str | None = None
+
+
+class Refusal(BaseModel):
+    """A wish that was not carried out, for whoever looks why: somebody may have put it into the model's mouth."""
+
+    step: int
+    function: str
+    why: str
 
 
 class AgentRun(Mission):
@@ -134,6 +145,7 @@ class AgentRun(Mission):
         turns: list[Turn] = Field(default_factory=list)
         forgotten: int = 0
         deeds: list[Deed] = Field(default_factory=list)
+        refused: list[Refusal] = Field(default_factory=list)
         seen: dict[str, Reading] = Field(default_factory=dict)
         unseen: dict[str, str] = Field(default_factory=dict)
         steps: int = 0
@@ -166,6 +178,7 @@ class AgentRun(Mission):
         context = tools.context
         if (spent := _spent(tools)) is not None:
             return spent
+        tools.progress(context.steps, tools.payload.max_steps, "it thinks")
         said = messages(_system(tools), tools.payload.goal, context.turns)
         try:
             thought = await tools.think(said, functions=_functions(tools), within_s=THINK_S)
@@ -173,8 +186,10 @@ class AgentRun(Mission):
             return Fail(str(fault), result=_report(tools))
         _count(context, thought)
         if not thought.calls:
+            tools.progress(context.steps, context.steps, "it has answered")
             return Go("answered", _report(tools, thought), _freshness(context))
         wish = "; ".join(shown(one) for one in thought.calls[:AT_ONCE])
+        tools.progress(context.steps, tools.payload.max_steps, wish)
         if (spent := _spent(tools, wish)) is not None:
             return spent
         used = {call.id for one in context.turns for call in one.calls}
@@ -190,11 +205,14 @@ class AgentRun(Mission):
                 continue  # it was no call at all
             try:
                 wish = checked(Wanted(call.id, call.function, call.arguments), allowed)
-                call.task_id = _spawn(tools, n, wish) if room else None
-                call.answer = "" if room else answer({"error": f"{AT_ONCE} at once are enough: call it again"})
+                call.task_id = _spawn(tools, n, wish, call) if room else None
+                call.answer = "" if room else refusal(f"{AT_ONCE} at once are enough: call it again")
                 room -= bool(room)
             except (NotAllowedError, SpawnError) as fault:
-                call.answer = answer({"error": str(fault)})
+                call.answer = refusal(str(fault))
+        tools.context.refused = [*tools.context.refused, *_refused(tools.context)][:REFUSALS]
+        doing = ", ".join(sorted({one.type for one in tools.context.deeds if one.status is None}))
+        tools.progress(tools.context.steps, tools.payload.max_steps, doing)
         return WaitForChildren("all", "continue", event="acted")
 
 
@@ -216,15 +234,23 @@ def _functions(tools: Tools) -> list[Function]:
     return [function(one, row) for one, row in known if row is not None]
 
 
-def _spawn(tools: Tools, n: int, wish: Checked) -> str:
+def _spawn(tools: Tools, n: int, wish: Checked, call: Call) -> str:
     """The id of its mission; the name has what it does, since a run after this one meets it again by its name."""
     step = tools.context.steps
     digest = sha256(to_json([wish.type, wish.arguments])).hexdigest()[:8]
     task_id = tools.spawn(wish.type, wish.arguments, name=f"{step}.{n + 1} {digest}")
     if all(one.task_id != task_id for one in tools.context.deeds):
-        arguments = wish.arguments if len(to_json(wish.arguments)) <= DEED else None
+        arguments = from_json(call.arguments) if len(call.arguments) <= DEED else None
         tools.context.deeds.append(Deed(step=step, type=wish.type, arguments=arguments, task_id=task_id))
     return task_id
+
+
+def _refused(context: AgentRun.Context) -> Iterator[Refusal]:
+    """Wishes of the newest turn that were not carried out."""
+    known = {one.step for one in context.refused}
+    for call in context.turns[-1].calls:
+        if call.answer and context.steps not in known:
+            yield Refusal(step=context.steps, function=call.function, why=cut(from_json(call.answer)["error"], 200))
 
 
 def _hear(context: AgentRun.Context, children: Iterable[ChildMission]) -> None:
@@ -318,7 +344,8 @@ def _report(tools: Tools, thought: Thought | None = None) -> Json:
     if thought is not None:
         said = {"answer": cut(thought.text, LONGEST), "cut": thought.cut or len(thought.text) > LONGEST}
     done = [one.model_dump() for one in context.deeds]
-    return {**said, "steps": context.steps, "tools": done, "usage": usage}
+    refused = [one.model_dump() for one in context.refused]
+    return {**said, "steps": context.steps, "tools": done, "refused": refused, "usage": usage}
 
 
 def _freshness(context: AgentRun.Context) -> Json | None:

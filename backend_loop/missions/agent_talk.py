@@ -21,6 +21,9 @@ ROOM: Final = 60_000
 ANSWER: Final = 4_000
 """Characters of what a call is answered."""
 
+ERROR: Final = 500
+"""Characters of why it is not carried out: with escapes, still less than an answer."""
+
 TEXT: Final = 8_000
 """Characters of a reply that asks for calls: what it thinks beside them."""
 
@@ -69,9 +72,9 @@ def _call(id_: str, wanted: Wanted) -> Call:
     name, arguments = re.sub(r"[^A-Za-z0-9_-]", "_", wanted.name)[:64] or "nameless", parsed(wanted.arguments)
     call = Call(id=id_, function=name, arguments="{}" if arguments is None else to_json(arguments).decode())
     if name != wanted.name:
-        call.answer = answer({"error": f"there is no tool {cut(wanted.name, 100)}"})
+        call.answer = refusal(f"there is no tool {wanted.name!r}")
     elif arguments is None:
-        call.answer = answer({"error": "the arguments are not the JSON of an object, or too long"})
+        call.answer = refusal("the arguments are not the JSON of an object, or too long")
     return call
 
 
@@ -108,6 +111,11 @@ def messages(system: str, goal: str, turns: Iterable[Turn]) -> list[dict[str, An
 def answer(content: Mapping[str, Any]) -> str:
     """What a call is answered, as JSON and no longer than there is room for."""
     return cut(to_json(content).decode(), ANSWER)
+
+
+def refusal(why: str) -> str:
+    """What a call is answered that is not carried out."""
+    return answer({"error": cut(why, ERROR)})
 
 
 def cut(text: str, most: int) -> str:

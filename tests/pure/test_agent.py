@@ -183,6 +183,11 @@ def test_a_reply_is_bounded_part_by_part() -> None:
     assert len(long) < ANSWER + 50
 
 
+@pytest.mark.parametrize("why", ["x" * 9_000, "\x00" * 9_000, "ü" * 9_000, '"' * 9_000])
+def test_why_a_call_is_refused_is_short_enough_to_be_whole(why: str) -> None:
+    assert json.loads(agent_talk.refusal(why))["error"].startswith(why[:100])
+
+
 def test_calls_have_ids_of_their_own_whatever_the_model_says() -> None:
     calls = [Wanted(id_, "f", "{}") for id_ in ("a", "a", "", "b" * 65, "old")]
     made = turn(3, thought(*calls), ("old",))

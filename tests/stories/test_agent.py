@@ -74,9 +74,9 @@ class Agents:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared_agents(module_redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Agents]:
     folder = tmp_path_factory.mktemp("agents")
-    env = {"DUALLOOP_MISSIONS": "tests.missions.advisers", "DUALLOOP_TEST_TALLY": str(folder / "tally")}
+    missions = "tests.missions.advisers"
     with running_home(folder) as home:
-        async with running(module_redis_url, folder, workers=0, **env) as stack:
+        async with running(module_redis_url, folder, workers=0, DUALLOOP_MISSIONS=missions) as stack:
             with OutsideServices(folder, stack.url) as outside:
                 urls = {"DUALLOOP_OUTSIDE_URL": outside.url, "DUALLOOP_HOME_URL": home.url}
                 await stack.start([stack.worker(**urls)])
@@ -110,7 +110,8 @@ async def test_it_turns_on_the_lamp_and_says_so(agents: Agents) -> None:
     assert (result["answer"], result["cut"], result["steps"]) == ("The lamp in the study is on.", False, 2)
     (deed,) = result["tools"]
     assert (deed["step"], deed["type"], deed["status"]) == (1, "device.control", "SUCCEEDED")
-    assert deed["arguments"]["entity"] == STUDY
+    assert deed["arguments"] == {"entity": STUDY, "action": "turn_on"}, "as the model wished"
+    assert document["progress"] == {"done": 2, "total": 2, "message": "it has answered"}
     usage = result["usage"]
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 100
     assert usage["guessed"] is False
@@ -183,6 +184,7 @@ async def test_a_letter_with_orders_in_it_gets_nothing_done(agents: Agents) -> N
     wishes = [call["function"] for turn in await agents.turns(one) for call in turn["calls"]]
     assert wishes == ["test-letter", "test-danger", "device-control"], "it has wished it"
     assert [deed["type"] for deed in document["result"]["tools"]] == ["test.letter"]
+    assert [one["function"] for one in document["result"]["refused"]] == ["test-danger", "device-control"]
     assert [child["type"] for child in await agents.family(one)] == ["test.letter"]
     assert agents.home.look(LOCK)["value"]["lock"] == "locked"
 
@@ -228,6 +230,8 @@ async def test_garbage_is_told_back(agents: Agents) -> None:
     assert document["status"] == "SUCCEEDED"
     assert document["result"]["answer"] == "I was told: the arguments are not the JSON of an object, or too long"
     assert document["result"]["tools"] == []
+    (refusal,) = document["result"]["refused"]
+    assert (refusal["step"], refusal["function"]) == (1, "device-control")
 
 
 async def test_what_the_type_refuses_is_told_back(agents: Agents) -> None:
@@ -305,6 +309,20 @@ async def test_it_goes_on_where_it_was_when_it_is_given_more_steps(agents: Agent
     assert (document["run"], document["result"]["steps"]) == (2, 4)
     assert [deed["step"] for deed in document["result"]["tools"]] == [1, 3], "step 2 was not done, and is thought anew"
     assert len({deed["task_id"] for deed in document["result"]["tools"]}) == 2
+
+
+async def test_from_the_start_it_meets_what_was_done_only_where_it_wishes_the_same(agents: Agents) -> None:
+    letters = [["test-letter", {"text": text}] for text in ("old", "kept", "new")]
+    agents.script("start anew", {"calls": letters[:2]}, {"calls": letters[:1]})
+    one = await agents.send("start anew", tools=["test.letter"], max_steps=2)
+    await agents.front.end(one)
+    before = await agents.family(one)
+    agents.script("start anew", {"calls": [letters[2], letters[1]]}, {"say": "read"})
+    answer = await agents.front.client.post(f"/v1/dead-letters/{one}/replay", json={"from": "start"})
+    assert answer.status_code == 202, answer.text
+    assert (await agents.front.end(one))["result"]["answer"] == "read"
+    assert [told["result"]["text"] for told in answers(await agents.turns(one))] == ["new", "kept"]
+    assert len(await agents.family(one)) == len(before) + 1
 
 
 async def test_a_last_step_that_is_the_answer_is_in_time(agents: Agents) -> None:
