@@ -180,7 +180,8 @@ def _elements(data: bytes, line: int, last: bool) -> Split:
     if last and not closed:
         line, at = _element(records, data, (at, len(data), len(data)), line)
     if len(data) - at > LONGEST and not closed:
-        raise SourceError(f"what begins in line {line} is longer than {LONGEST} bytes, or its brackets do not match")
+        begins = line + data.count(b"\n", at, len(data) - len(data[at:].lstrip()))
+        raise SourceError(f"what begins in line {begins} is longer than {LONGEST} bytes, or its brackets do not match")
     return Split(records, at, line, closed)
 
 

@@ -12,8 +12,8 @@ from backend_loop.etl.rows import reading
 BLOCK: Final = 1 << 20
 """Bytes that are read at a time."""
 
-MOST: Final = 400
-"""Chunks of a file: each is a child mission in each stage, of which a mission has a bounded number."""
+MOST: Final = 200
+"""Chunks of a file: each is a child mission in each stage, and all of them stand in the document of the run."""
 
 LARGEST: Final = 8 << 20
 """Bytes of a chunk, which are in memory together; more where a file has too many of them."""
@@ -53,13 +53,14 @@ class Survey(BaseModel):
         """Records that were found."""
         return sum(piece.rows for piece in self.pieces)
 
-    def carry_on(self, stream: IO[bytes], job: Job, kept: Callable[[], object]) -> None:
+    def carry_on(self, stream: IO[bytes], job: Job, kept: Callable[[], object], block_size: int = BLOCK) -> None:
         """Go through the file, from where it was left.
 
         Args:
             stream: the file.
             job: says what it is.
             kept: called behind each block; what it raises leaves the survey so far.
+            block_size: bytes that are read at a time.
 
         Raises:
             SourceError: it is no such file, or has not the fields.
@@ -71,7 +72,7 @@ class Survey(BaseModel):
             self.offset, self.line, self.columns = begins.offset, begins.line, begins.columns
         stream.seek(self.offset)
         while not self.ended:
-            block = stream.read(BLOCK)
+            block = stream.read(block_size)
             data = rest + block
             found = split(data, self.line, not block)
             for record in found.records:
@@ -106,7 +107,7 @@ class Survey(BaseModel):
         if closed and behind.strip():
             raise SourceError(f"something follows the array's end in line {self.line}")
         if last and not closed:
-            raise SourceError(f"the array that the file is does not end: see what begins in line {self.line}")
+            raise SourceError("the array that the file is has no end")
         self.ended = closed
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backend_loop.budget import Budget
@@ -124,6 +124,7 @@ def test_other_bounds_after_a_restart_hold_for_what_begins_from_then_on() -> Non
 shapes = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 5), st.booleans()), min_size=1, max_size=4)
 
 
+@settings(deadline=None)
 @given(shapes, st.lists(st.integers(0, 5), max_size=12), st.integers(0, 20), st.data())
 def test_a_line_of_any_shape_goes_through(
     shape: list[tuple[int, int, bool]], sizes: list[int], budget: int, data: st.DataObject
