@@ -3,9 +3,11 @@
 from backend_loop.testing.bench import Bench
 from backend_loop.testing.door import RefusedError
 from backend_loop.testing.ends import cancelled, failed, never, succeeded
+from backend_loop.testing.exported import ExportError
 from backend_loop.testing.faults import Answers, Call, down, garbage, ignored, lost, meanwhile, refused, slow
 from backend_loop.testing.home import Home
 from backend_loop.testing.points import Kill
+from backend_loop.testing.replaying import Replayed
 from backend_loop.testing.script import Script, UnscriptedError
 from backend_loop.testing.trial import EndedError, Trial
 from backend_loop.testing.world import NeverEndsError
@@ -15,10 +17,12 @@ __all__ = [
     "Bench",
     "Call",
     "EndedError",
+    "ExportError",
     "Home",
     "Kill",
     "NeverEndsError",
     "RefusedError",
+    "Replayed",
     "Script",
     "Trial",
     "UnscriptedError",

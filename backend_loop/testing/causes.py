@@ -14,6 +14,9 @@ Verb = Literal[
 UNSEEN: Final = frozenset({"no_permit", "priority"})
 """Events of the lines that a bench has not: there are no permits and no lanes in it."""
 
+NOTES: Final = frozenset({"paused", "resumed", "child", "reclaimed"})
+"""Events of lines that lead nowhere: what is waited for before, is so behind them."""
+
 CUTS: Final = frozenset({"cancel", "skip", "complete", "deadline", "kill"})
 """What a handler that runs is cut by."""
 
@@ -104,8 +107,13 @@ def _ended(data: Mapping[str, Any], said: Mapping[str, Any]) -> Cause | None:
 
 def early(lines: Sequence[Event], place: int, happened: str) -> bool:
     """Whether an event came before it was waited for: it was remembered, and taken at once."""
-    before = _data(lines[place - 1]) if place else {}
-    return not (before.get("event") == "wait" and before.get("for") == happened)
+    for before in reversed(lines[:place]):
+        data = _data(before)
+        if data.get("event") == "wait" and data.get("for") == happened:
+            return False
+        if data.get("event") not in NOTES:
+            return True
+    return True
 
 
 def ran_again(before: Event, line: Event) -> bool:

@@ -63,6 +63,8 @@ class Replayer(Meddler):
     def play(self) -> Replayed:
         """The whole of it."""
         mission = self._world.trial
+        while self._record.started_at is None and not self._record.ended and self._next(self._place) is not None:
+            self._give(self._place)
         self._remember()
         while self._same():
             before = len(self._record.log), self._world.time.passed_s
@@ -73,6 +75,8 @@ class Replayer(Meddler):
                 break
         ours, whole = self._ours, self._file.status.terminal
         difference = differing(self._lines, ours, whole=whole)
+        if difference is None and whole and not self._record.ended:
+            difference = f"the file ends {self._file.status}; this run stands {mission.status} in {mission.state}"
         if difference is None and whole:
             difference = ends(self._file.result, self._record.result)
         return Replayed(difference, mission)
@@ -111,9 +115,12 @@ class Replayer(Meddler):
         place = self._place
         if (found := self._next(place)) is None or found.verb == "kill":
             return False
+        given = False
         for one in self._together(place) if found.verb == "child" else (place,):
-            self._give(one)
-        return True
+            if not self._give(one):
+                break
+            given = True
+        return given
 
     def _together(self, place: int) -> Iterator[int]:
         """Ends of children that were heard of in one commit: up to what followed from them, and right behind that."""
@@ -147,9 +154,8 @@ class Replayer(Meddler):
         self._remember()
         place = self._place + len(seen([Event.model_validate({"seq": 0, "at": "", **line}) for line in write.lines]))
         while (found := self._next(place)) is not None and found.verb in TOGETHER:
-            if found.verb != "supersede" and write.move not in {"stay", "offer"}:
+            if (found.verb != "supersede" and write.move not in {"stay", "offer"}) or not self._give(place):
                 return
-            self._give(place)
             place += 1
 
     def _remember(self) -> None:
@@ -158,16 +164,19 @@ class Replayer(Meddler):
             if found is None or found.verb != "event" or place in self._given:
                 continue
             name = found.entry["event"]
-            earlier = [n for n, one in enumerate(self._causes[:place]) if one and one.entry.get("event") == name]
+            # one of the same name, and a new run, which remembers nothing
+            words = {name, "replayed"}
+            earlier = [n for n, one in enumerate(self._causes[:place]) if one and one.entry.get("event") in words]
             if early(self._lines, place, name) and all(n < self._place for n in earlier):
                 self._give(place)
 
     # what is given
 
-    def _give(self, place: int) -> None:
+    def _give(self, place: int) -> bool:
+        """Whether it could be given."""
         found = self._causes[place]
-        if found is None:
-            return
+        if found is None or (found.verb == "child" and not self._end(found)):
+            return False
         self._given.add(place)
         world, record = self._world, self._record
         match found.verb:
@@ -179,24 +188,23 @@ class Replayer(Meddler):
                 world.shard.expire(record)
             case "deadline":
                 world.shard.finish(record, "expired", {"reason": "expired"})
-            case "child":
-                self._end(found)
             case "replay":
                 world.replay(record, found.entry)
-            case _:
-                entry_id = "cancel" if found.verb == "cancel" else ""
-                world.control.run(record.task_id, found.verb, found.entry, entry_id=entry_id)
+            case verb if verb != "child":
+                entry_id = "cancel" if verb == "cancel" else ""
+                world.control.run(record.task_id, verb, found.entry, entry_id=entry_id)
+        return True
 
-    def _end(self, found: Cause) -> None:
-        """The end of the child that was spawned at the same place in the same state."""
+    def _end(self, found: Cause) -> bool:
+        """End the child that was spawned at the same place in the same state; whether it lives."""
         told = next((one for one in self._children if one.task_id == found.entry["task_id"]), None)
         if told is None or not self._record.document:
-            return
-        here = read(self._record.document, self._record.state).course.children
-        for one in here:
-            if (one.state, one.visit, one.n) == (told.state, told.visit, told.n):
-                child = self._world.shard.records.get(one.task_id)
-                if child is not None:
-                    end = End(Status(found.entry["status"]), told.result, told.error, told.reason)
-                    self._world.carrier.end(child, end)
-                    self._world.carrier.carry()
+            return False
+        for one in read(self._record.document, self._record.state).course.children:
+            child = self._world.shard.records.get(one.task_id)
+            if child is not None and (one.state, one.visit, one.n) == (told.state, told.visit, told.n):
+                end = End(Status(found.entry["status"]), told.result, told.error, told.reason)
+                self._world.carrier.end(child, end)
+                self._world.carrier.carry()
+                return True
+        return False
