@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic_core import to_json
 
-from dualloop.cli import files, verbs
+from dualloop.cli import export, files, verbs
 from dualloop.cli.arguments import Id
 from dualloop.cli.asking import ask
 from dualloop.cli.output import Json, ago, between, console, facts, machine, moment, say, section, table
@@ -21,6 +21,7 @@ commands = typer.Typer()
 group = typer.Typer(help="List and show missions, and act on them.", no_args_is_help=True)
 group.add_typer(verbs.commands)
 group.add_typer(files.commands)
+group.add_typer(export.commands)
 commands.add_typer(group, name="missions")
 
 PAGE = 200
