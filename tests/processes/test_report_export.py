@@ -1,0 +1,105 @@
+"""An export whose workers are killed goes on behind its last checkpoint; its file is the same to the last byte."""
+
+import hashlib
+import os
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.processes import fatal
+from tests.processes.commands import Front
+from tests.processes.test_commit_boundaries import revived
+from tests.reports import fill
+from tests.stories.stack import Stack, running
+from tests.waiting import eventually
+
+COUNT = 50_000
+COMMAND = {"payload": {"table": "people"}}
+
+
+async def exported(front: Front, one: str) -> bytes:
+    """The file of a mission that succeeds; it is what the result says."""
+    document = await front.end(one)
+    assert document["status"] == "SUCCEEDED", document
+    data = (await front.client.get(document["result"]["file"])).content
+    assert document["result"]["sha256"] == hashlib.sha256(data).hexdigest()
+    assert document["result"]["rows"] == COUNT
+    return data
+
+
+async def whole(stack: Stack, front: Front) -> bytes:
+    """What an export is that nobody disturbs."""
+    fill(stack.folder / "data.sqlite", COUNT)
+    return await exported(front, await front.send("report.export", **COMMAND))
+
+
+async def done(front: Front, one: str) -> float:
+    """How many rows it says that it has written."""
+    progress: dict[str, Any] = (await front.result(one, wait=0))["progress"] or {}
+    return float(progress.get("done", 0))
+
+
+@pytest.mark.timeout(300)
+async def test_b02_two_kills_in_the_middle_leave_the_file_as_it_would_have_been(redis_url: str, tmp_path: Path) -> None:
+    deaths = tmp_path / "deaths"
+    deaths.mkdir()
+    async with running(redis_url, tmp_path, workers=0, DUALLOOP_LEASE_S="1.2") as stack:
+        workers = [stack.worker(**{fatal.VARIABLE: str(deaths)}) for _ in range(2)]
+        for worker in workers:
+            worker.module = "tests.processes.fatal"
+        await stack.start(workers)
+        front = Front(stack.foregrounds[0])
+        undisturbed = await whole(stack, front)
+        for worker in workers:
+            worker.kill()  # so that nobody begins before its death is planned
+        one = await front.send("report.export", **COMMAND)
+        far = 0.0
+        for point in ("after 5", "before 9"):
+            fatal.plan(deaths, one, point)
+            for worker in workers:
+                if worker.running.poll() is not None:
+                    worker.spawn()
+            await eventually(lambda: fatal.died(deaths, one), 60, f"a worker has died {point}")
+            (deaths / f"{one}.died").unlink()
+            far, before = await done(front, one), far
+            assert COUNT > far > before, "what was kept is told while nobody works on it"
+        async with revived(workers):
+            assert await exported(front, one) == undisturbed
+        assert [path.name for path in _files(stack, one)] == ["report.csv"], "no part is left behind"
+        await front.client.aclose()
+
+
+@pytest.mark.timeout(300)
+async def test_a_killed_child_process_costs_a_try_and_not_the_file(redis_url: str, tmp_path: Path) -> None:
+    async with running(redis_url, tmp_path) as stack:
+        front = Front(stack.foregrounds[0])
+        undisturbed = await whole(stack, front)
+        one = await front.send("report.export", **COMMAND)
+        kills = 0
+        while kills < 2 and (await front.result(one, wait=0))["finished_at"] is None:
+            far = await done(front, one)
+            await eventually(partial(_further, front, one, far))
+            kills += _kill_children(stack.workers[0].running.pid)
+        assert kills, "it was over before anything could be killed"
+        assert await exported(front, one) == undisturbed
+        await front.client.aclose()
+
+
+async def _further(front: Front, one: str, far: float) -> bool:
+    document = await front.result(one, wait=0)
+    return document["finished_at"] is not None or (document["progress"] or {}).get("done", 0) > far
+
+
+def _kill_children(worker: int) -> int:
+    """SIGKILL to the processes in which a worker runs handlers; how many."""
+    children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)
+    return len(children)
+
+
+def _files(stack: Stack, one: str) -> list[Path]:
+    return sorted((stack.folder / "files" / one).iterdir())
