@@ -11,6 +11,7 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from backend_loop.connections import Connections
 from backend_loop.devices.protocol import (
     ActUnknown,
     Change,
@@ -79,7 +80,7 @@ def ahead_ms(theirs: tuple[int, int], ours: tuple[int, int]) -> int:
 
 def http_client() -> httpx.AsyncClient:
     """A client for bridges: no proxy comes between, and silent devices cannot use up its connections."""
-    return httpx.AsyncClient(trust_env=False, limits=httpx.Limits(max_connections=None, max_keepalive_connections=20))
+    return httpx.AsyncClient(trust_env=False, transport=Connections())
 
 
 class HttpDevice:
