@@ -227,7 +227,7 @@ class Writing:
     def _progress(self, reaction: Reaction) -> bytes:
         """Of the children that it waits for, or what its handler has said since the last commit."""
         if reaction.progress is not None:
-            return Progress(*reaction.progress, reaction.course.message).told()
+            return Progress(*reaction.progress, self.course.message).told()
         return b"" if self._said is None else self._said.told()
 
     def _written_by(self, write: _Write) -> None:

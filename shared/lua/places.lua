@@ -6,7 +6,7 @@
 --           new one is entered. A target is held by at most one mission; where there are waiters, there is a holder.
 -- Guarded by tests/redis/mutants.txt: test_release.py test_accept.py test_targets.py test_control.py test_commit.py
 --           test_takeover.py test_retire.py test_times.py test_permit.py test_inherit.py test_offer.py test_latest.py
---           test_audit.py test_outbox.py
+--           test_audit.py test_outbox.py test_progress.py
 --
 -- Record, hash mission:<id>; what is absent is 0 or empty:
 --   envelope type version root(of a child) created_at lane order target deadline    written by accept

@@ -5,7 +5,7 @@
 -- Answers   {OK | RUNNING | ENDED (no dead letter) | ROWS (its outbox is not empty yet) | GONE, run}
 -- Invariant only a dead letter that nothing is left to be carried out for runs again; its log goes on, its effects keep
 --           their keys unless new ones are asked for or the payload is another.
--- Guarded by tests/redis/mutants.txt: test_replay.py test_latest.py test_outbox.py
+-- Guarded by tests/redis/mutants.txt: test_replay.py test_progress.py test_latest.py test_outbox.py
 local ANEW = '{"anew":true,'
 local id, from, key, initial, envelope = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6]
 local m = read(id)

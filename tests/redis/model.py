@@ -122,6 +122,7 @@ class Model(Places):
         m.deaths = m.solo_deaths = 0
         m.armed, m.due, m.over, m.old = True, False, False, False
         m.dead, m.failed_in, m.acted, m.parked_at, m.wake_at, m.waiting_for = False, "", False, None, None, ""
+        m.progress = ""
         self.lower(m)
         if m.latest:
             self.intents[m.latest].add(task_id)
@@ -154,8 +155,12 @@ class Model(Places):
         if write.act and self.newer(m):
             return Answer("SUPERSEDED")
         m.rev, m.seq = m.rev + 1, m.seq + len(write.events)
-        if write.events and write.waiting_for != "permit":
+        if write.midway == "kept" or (write.events and write.waiting_for != "permit" and not write.midway):
             m.deaths = m.solo_deaths = 0
+        if write.progress:
+            m.progress = write.progress
+            if write.move not in ("end", "bury"):
+                m.passed.append(m.progress)
         m.state, m.status, m.unread = write.state, write.status, []
         m.rows += len(write.rows)
         m.acted |= write.act
@@ -185,9 +190,17 @@ class Model(Places):
                     self.free(m)
                     self.lower(m)
             case _:
-                if not write.begins:
+                if not (write.begins or write.midway):
                     self.drop_permits(m)
         return word
+
+    def progress(self, owner: str, task_id: str, fence: int, rev: int, said: str) -> str:
+        m = self._leased(owner, task_id, fence)
+        if m is None or m.rev != rev:
+            return "FENCED" if task_id in self.missions else "GONE"
+        m.progress = said
+        m.passed.append(said)
+        return "OK"
 
     def release(self, owner: str, task_id: str, fence: int) -> str:
         m = self._leased(owner, task_id, fence)

@@ -51,6 +51,8 @@ class Mission:
     dead: bool = False  # a dead letter
     permits: tuple[str, ...] = ()
     queued: tuple[str, int] | None = None  # for which scope, since when
+    progress: str = ""
+    passed: list[str] = field(default_factory=list)  # what watchers were told of that
 
     @property
     def own(self) -> str:

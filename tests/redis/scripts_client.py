@@ -94,6 +94,10 @@ class Verbs:
         answers = self.run("commit", owner, *head, *(arg for write in writes for arg in write.args()))
         return [items.answer(one) for one in answers[1:]]
 
+    def progress(self, owner: str, *said: tuple[str, int, int, str]) -> list[str]:
+        """A word per (id, fence, rev, progress)."""
+        return _words(self.run("progress", owner, *(part for one in said for part in one))[1:])
+
     def release(self, owner: str, *held: tuple[str, int]) -> list[str]:
         """A word per (id, fence)."""
         return _words(self.run("release", owner, *(part for one in held for part in one)))

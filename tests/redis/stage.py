@@ -15,7 +15,7 @@ from tests.redis.stage_operator import Operators
 from tests.redis.stage_time import Time
 
 Outcome = tuple[str, bool, int | None, str]
-"""State, whether it is being undone, wake time of a wait, what else: `act`, `permit` or nothing."""
+"""State, whether it is being undone, wake time of a wait, what else: `act`, `permit`, `kept`, `runs` or nothing."""
 
 
 class Stage(Time, Operators):
@@ -76,7 +76,27 @@ class Stage(Time, Operators):
         if more == "permit":
             wake_at = FAR if wake_at is None else wake_at
         made = make(hand, move, state, undoing=undoing, wake_at=wake_at, act=act, permit=more == "permit")
-        return replace(made, begins=act and bool(m and m.permits))  # whoever has permits is about to begin
+        if m is not None and more in ("kept", "runs") and move in ("stay", "offer", "yield"):
+            made = replace(made, state=m.state, events=made.events[1:], midway=more)  # the handler goes on
+        said = self._said(hand) if state == "B" else ""
+        return replace(made, begins=act and bool(m and m.permits), progress=said)  # who has permits is about to begin
+
+    def _said(self, hand: Hand) -> str:
+        """What its handler says of its progress."""
+        self.words += 1
+        return f'{{"done":{self.words},"of":"{hand.task_id}"}}'
+
+    def _say(self, worker: Worker, number: int, *, late: bool) -> None:
+        """Handlers say how far they are; or what one has said arrives late, under a lease or a commit of before."""
+        hands = list(worker.hands.values())[: number + 1]
+        said = [
+            (one.task_id, one.fence - (late and number % 2), max(0, one.rev - late), self._said(one)) for one in hands
+        ]
+        if said:
+            expected = [self.model.progress(worker.owner, *one) for one in said]
+            assert self.verbs.progress(worker.owner, *said) == expected
+            for word in expected:
+                self.say(f"progress {word}")
 
     def _sent(self, owner: str, write: Write) -> Sent:
         return next(one for one in self.sent if one.owner == owner and one.write is write)
@@ -174,15 +194,20 @@ class Stage(Time, Operators):
     def _the_feed_was_told(self, logs: dict[str, list[dict[str, Any]]]) -> None:
         """Each event once, in order, and each result once: nothing was lost on this connection."""
         told: dict[str, list[object]] = {}
+        passed: dict[str, list[object]] = {}
         results: Counter[str] = Counter()
         while (message := self.feed.get_message(timeout=0)) is not None or self.feed.connection.can_read(timeout=0):
             if message is not None:
                 task_id, *lines = message["data"].decode().split("\n")
                 told.setdefault(task_id, []).extend(json.loads(line[1:]) for line in lines if line[0] == "E")
                 results[task_id] += sum(line[0] == "R" for line in lines)
+                passed.setdefault(task_id, []).extend(
+                    json.loads(line[1:])["progress"] for line in lines if line[0] == "P"
+                )
         for task_id, log in logs.items():
             if task_id not in self.model.attended and self.verbs.record(task_id).get("watchers"):
                 assert told[task_id] == log
+                assert passed.get(task_id, []) == [json.loads(one) for one in self.model.missions[task_id].passed]
                 assert results[task_id] == self.model.missions[task_id].ends, "a result is told once"
 
     def agree(self) -> None:
@@ -247,10 +272,13 @@ def _same(shard: Shard, m: Mission) -> None:
     assert int(record.get("run", 1)) == m.run
     assert record.get("was", "") == m.was
     assert record.get("failed_in", "") == m.failed_in
+    assert (record.get("progress", ""), "progress_at" in record) == (m.progress, bool(m.progress))
     assert tuple(record.get("permits", "").split()) == m.permits
     assert list(dict(shard.get("inbox", m.task_id)).values()) == m.unread
     assert set(shard.get("inbox_ids", m.task_id)) == m.seen
     assert (m.task_id in shard.get("deadlines")) == m.armed
     assert len(shard.get("outbox", m.task_id)) == m.rows
+    if m.place == "ended":
+        assert json.loads(shard.get("result", m.task_id))["progress"] == json.loads(m.progress or "null")
     if m.place == "leased":
         assert record["owner"] == m.owner

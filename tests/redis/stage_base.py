@@ -97,7 +97,7 @@ class Base:
         self.consumed: dict[str, list[str]] = {}
         self.leased: dict[str, int] = {}
         self.applied: set[tuple[str, int]] = set()
-        self.accepted = self.ended = 0
+        self.accepted = self.ended = self.words = 0
         self.feed = self.verbs.redis.pubsub(ignore_subscribe_messages=True)
         self.feed.subscribe(self.verbs.key("feed:front"))
 

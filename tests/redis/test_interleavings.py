@@ -43,9 +43,9 @@ OUTCOME = st.tuples(
     st.sampled_from("ABC"),
     st.booleans(),
     st.sampled_from([FAR, None, 1]),
-    st.sampled_from(["", "act", "act", "permit"]),
+    st.sampled_from(["", "act", "act", "permit", "kept", "runs"]),
 )
-"""State, whether it is being undone, wake time of a wait, whether it acts or waits for a permit."""
+"""State, whether it is being undone, wake time of a wait; whether it acts, waits for a permit, or goes on midway."""
 
 FATE = st.sampled_from(["heard", "heard", "answer lost", "lost"])
 MISSION = st.tuples(
@@ -154,6 +154,16 @@ class Interleavings(Stage, RuleBasedStateMachine):
         if number % 2:
             self._waits_long_in_its_lane(self.pick(number, "lane"))
         self.flush(self.busy(number), ["offer", "stay"], ("A", False, None, ""), fate)
+
+    @rule(number=PICK, more=st.sampled_from(["kept", "kept", "runs"]), state=st.sampled_from("AB"), fate=FATE)
+    def checkpoint(self, number: int, more: str, state: str, fate: str) -> None:
+        """Handlers go on behind one; the last one offers its slot."""
+        self.flush(self.busy(number), ["stay", "stay", "offer"], (state, number > 6, None, more), fate)
+
+    @rule(number=PICK, other=PICK, late=st.booleans())
+    def says(self, number: int, other: int, late: bool) -> None:
+        """Handlers say how far they are."""
+        self._say(self.busy(number), other, late=late)
 
     @precondition(lambda self: self.sent)
     @rule(number=st.integers(0, 63), aim=st.booleans())
@@ -295,7 +305,7 @@ class Interleavings(Stage, RuleBasedStateMachine):
 
 
 WORDS: Final = (
-    *("claimed", "parked", "adopt OK", "permit OK", "replay RUNNING", "release OK"),
+    *("claimed", "parked", "adopt OK", "permit OK", "replay RUNNING", "release OK", "progress OK", "progress FENCED"),
     *(f"commit {word}" for word in ("OK", "DUPLICATE", "FENCED", "SIGNALLED", "YIELDED")),
     *(f"control {word}" for word in ("OK", "DUPLICATE", "ENDED", "GONE")),
     *(f"pause, then {place}" for place in ("leased", "paused")),

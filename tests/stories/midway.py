@@ -1,0 +1,173 @@
+"""Runners without loops around them, of a mission whose handlers do what the test plays, on a real shard."""
+
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Any, ClassVar
+
+from pydantic import BaseModel
+from pydantic_core import from_json
+
+from backend_loop import document
+from backend_loop.admission import Admission
+from backend_loop.breakers import Breakers
+from backend_loop.executors import Executors
+from backend_loop.lease import Lease
+from backend_loop.mission import Mission, state, undo
+from backend_loop.outcomes import Go, Outcome
+from backend_loop.redis_clock import RedisClock
+from backend_loop.retry import Retry
+from backend_loop.runner import Runner
+from backend_loop.spawning import Spawning
+from backend_loop.store import Store
+from backend_loop.toolbox import Outside, Toolbox
+from frontend_loop.control import By, Control
+from frontend_loop.door import Door
+from shared import keys
+from shared.catalogue import Catalogue
+from shared.fleet import Fleet
+from shared.ids import MissionId
+from shared.redis import Link
+from shared.settings import Settings
+
+SETTINGS = Settings(_env_file=None, pools=("default",))
+ME = By("me")
+Tools = Toolbox[Any, Any]
+Play = Callable[[Tools], Awaitable[Outcome | None]]
+plays: dict[str, Play] = {}
+
+
+class Long(Mission):
+    """Does what the test plays."""
+
+    type = "test.long"
+    table: ClassVar = {
+        "WORKING": {"done": "SUCCEEDED", "PAID": "SUCCEEDED", "joined": "SUCCEEDED", "skipped": "AFTER"},
+        "AFTER": {"done": "SUCCEEDED"},
+    }
+
+    class Payload(BaseModel):
+        """What is played."""
+
+        work: str
+        back: str = ""
+
+    class Context(BaseModel):
+        """What it has done."""
+
+        items: list[int] = []
+        left: Any = None
+
+    @state("WORKING", acting=True, timeout_s=30, retry=Retry(tries=2, base_s=0), on_failure="skip")
+    async def work(self, tools: Tools) -> Outcome:
+        answer = await plays[tools.payload.work](tools)
+        return Go("done", result={"items": tools.context.items}) if answer is None else answer
+
+    @undo("WORKING", timeout_s=30, retry=Retry(tries=2, base_s=0))
+    async def take_back(self, tools: Tools) -> Outcome | None:
+        return await plays[tools.payload.back](tools) if tools.payload.back else None
+
+    @state("AFTER")
+    async def after(self, _tools: Tools) -> Outcome:
+        return Go("done")
+
+
+class Bench:
+    """A door, and workers without loops: each claims when it is told to."""
+
+    def __init__(self, link: Link, fleet: Fleet, catalogue: Catalogue) -> None:
+        self.link, self._fleet, self._catalogue = link, fleet, catalogue
+        self._door, self._control = Door(link, fleet, catalogue, SETTINGS, ""), Control(link, SETTINGS)
+        self._names = count()
+        self.wanted = False
+        """Whether others wait for a slot of these workers."""
+        self.task_id = ""
+
+    async def take(self, work: Play, back: Play | None = None, **command: Any) -> None:
+        """A mission that plays this."""
+        payload = {"work": f"{next(self._names)}", "back": ""}
+        plays[payload["work"]] = work
+        if back is not None:
+            payload["back"] = f"{next(self._names)}"
+            plays[payload["back"]] = back
+        self.task_id = (await self._door.take({"type": Long.type, "payload": payload, **command}, "cli")).task_id
+
+    def store(self) -> Store:
+        """Of a worker."""
+        return Store(self.link, 0, Lease(0, SETTINGS.lease_s, lambda _owner: None), SETTINGS, RedisClock())
+
+    async def claim(self, store: Store | None = None, **outside: Any) -> Runner:
+        """A runner of the mission, by a worker of its own."""
+        store, clock = store or self.store(), RedisClock()
+        answer = await store.claim(1, 1, f",{Long.definition.kind},")
+        assert answer is not None
+        [claimed] = answer[1]
+        given = Outside(
+            clock=clock,
+            lease=store.lease,
+            admission=Admission(self.link, 0, SETTINGS, clock, Breakers(self.link, 1)),
+            executors=Executors(SETTINGS),
+            wakes=lambda _s: None,
+            spawning=Spawning(self._fleet, [Long.definition], self._catalogue, 60),
+            **{"reports": store.reports, **outside},
+        )
+        return Runner(claimed, Long.definition, store, given, lambda: self.wanted)
+
+    async def run(self) -> None:
+        """Claim and run, as far as it goes."""
+        await (await self.claim()).run()
+
+    async def cancel(self) -> None:
+        await self._control.cancel(self._genuine)
+
+    async def pause(self) -> None:
+        await self._control.pause(self._genuine)
+
+    async def resume(self) -> None:
+        await self._control.resume(self._genuine)
+
+    async def skip(self, state: str) -> None:
+        await self._control.skip(self._genuine, state, ME)
+
+    async def complete(self, result: dict[str, Any]) -> None:
+        await self._control.complete(self._genuine, result, ME)
+
+    async def happen(self, event: str, data: dict[str, Any]) -> None:
+        await self._control.happen(self._genuine, event, data, None)
+
+    @property
+    def _genuine(self) -> MissionId:
+        found = self._fleet.ids.read(self.task_id)
+        assert found is not None
+        return found
+
+    async def record(self) -> dict[str, str]:
+        """As Redis has it."""
+        raw = await self.link.call("HGETALL", keys.mission(0, self.task_id))
+        return {raw[n].decode(): raw[n + 1].decode() for n in range(0, len(raw), 2)}
+
+    async def kept(self) -> document.Kept:
+        """Its document."""
+        record = await self.record()
+        return document.read(record.get("document", "").encode(), record["state"])
+
+    async def items(self) -> list[int]:
+        """What is durable of its work."""
+        return list((await self.kept()).context.get("items", []))
+
+    async def result(self) -> dict[str, Any]:
+        """The result document."""
+        return dict(from_json(await self.link.call("GET", keys.result(0, self.task_id))))
+
+    async def log(self) -> list[str]:
+        """States of its events, those of an undo in small letters."""
+        events = map(from_json, await self.link.call("LRANGE", keys.log(0, self.task_id), 0, -1))
+        return [one["state"].lower() if one["status"] == "COMPENSATING" else one["state"] for one in events]
+
+
+async def bench_on(link: Link) -> Bench:
+    """One, on an empty shard."""
+    fleet, catalogue, row = Fleet(1), Catalogue(), Long.definition.row()
+    await fleet.join(link)
+    await link.run("announce", keys.prefix(0), 60_000, row.kind, row.model_dump_json())
+    await catalogue.refresh(link)
+    return Bench(link, fleet, catalogue)

@@ -1,0 +1,396 @@
+"""What ends a handler at its checkpoint, by one commit that keeps what it has and reacts to what came (P3, P9, P23)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from backend_loop.outcomes import Outcome, Sleep
+from shared import keys
+from shared.errors import RedisUnknownError
+from shared.redis import Link
+from tests.stories.midway import Bench, Tools, bench_on
+
+
+@pytest.fixture
+async def bench(redis_url: str) -> AsyncIterator[Bench]:
+    link = await Link(redis_url).open(wait_s=5)
+    yield await bench_on(link)
+    await link.close()
+
+
+class Steps:
+    """A handler that keeps one item after the other; before the second one something happens."""
+
+    def __init__(self, happens: Any) -> None:
+        self.happens, self.began = happens, list[list[int]]()
+        self.ended: list[type[BaseException]] = []
+
+    async def __call__(self, tools: Tools) -> Outcome | None:
+        self.began.append(list(tools.context.items))
+        try:
+            for n in range(len(tools.context.items) + 1, 4):
+                tools.context.items.append(n)
+                if n == 2:
+                    await self.happens()
+                await tools.checkpoint()
+        except BaseException as error:
+            self.ended.append(type(error))
+            raise
+        return None
+
+
+async def revs(bench: Bench) -> int:
+    return int((await bench.record())["rev"])
+
+
+async def test_a_cancel_ends_it_there_and_what_it_has_kept_is_undone(bench: Bench) -> None:
+    undone: list[Any] = []
+
+    async def back(tools: Tools) -> None:
+        undone.append((list(tools.context.items), tools.may_have_happened, await revs(bench)))
+
+    steps = Steps(bench.cancel)
+    await bench.take(steps, back)
+    await bench.run()  # no hint comes here: the commit alone says it
+    assert (steps.began, steps.ended) == ([[]], [asyncio.CancelledError])
+    assert undone == [([1, 2], True, 2)]  # one commit kept the second item and began the undo
+    assert await bench.log() == ["WORKING", "working", "CANCELLED"]
+
+
+async def test_a_cancel_that_is_heard_of_first_keeps_it_as_well(bench: Bench) -> None:
+    """It raises at the checkpoint, as at any other await."""
+    undone: list[list[int]] = []
+
+    async def heard() -> None:
+        await bench.cancel()
+        await runner.signal()
+
+    async def back(tools: Tools) -> None:
+        undone.append(list(tools.context.items))
+
+    await bench.take(Steps(heard), back)
+    runner = await bench.claim()
+    await runner.run()
+    assert undone == [[1, 2]]
+    assert await revs(bench) == 3
+
+
+async def test_a_pause_ends_it_there_and_it_goes_on_behind(bench: Bench) -> None:
+    steps = Steps(bench.pause)
+    await bench.take(steps)
+    await bench.run()
+    record = await bench.record()
+    assert (record["place"], record["rev"], await bench.items()) == ("paused", "2", [1, 2])
+
+    await bench.resume()
+    await bench.run()
+    assert steps.began == [[], [1, 2]]
+    assert (await bench.result())["result"] == {"items": [1, 2, 3]}
+
+
+async def test_a_pause_ends_one_with_nothing_new_as_well(bench: Bench) -> None:
+    """As soon as it is known of: a hint says so, or the next renewal."""
+    passed: list[str] = []
+
+    async def play(tools: Tools) -> None:
+        await bench.pause()
+        await tools.checkpoint()
+        passed.append("nobody knows of it")
+        await runner.signal()
+        await tools.checkpoint()
+        passed.append("never")
+
+    await bench.take(play)
+    runner = await bench.claim()
+    await runner.run()
+    assert passed == ["nobody knows of it"]
+    record = await bench.record()
+    assert (record["place"], record["rev"]) == ("paused", "1")
+
+
+async def test_an_event_and_a_resume_do_not_end_it(bench: Bench) -> None:
+    async def happens() -> None:
+        await bench.happen("PAID", {"amount": 3})
+        await bench.pause()
+        await bench.resume()
+
+    steps = Steps(happens)
+    await bench.take(steps)
+    await bench.run()
+    assert (steps.began, steps.ended, await revs(bench)) == ([[]], [], 4)
+    assert (await bench.kept()).course.remembered == {"PAID": {"amount": 3}}
+    assert await bench.link.call("EXISTS", keys.inbox(0, bench.task_id)) == 0
+
+
+async def test_the_end_of_a_child_is_seen_behind_it(bench: Bench) -> None:
+    seen: list[Any] = []
+
+    async def play(tools: Tools) -> Outcome | None:
+        if not tools.children:
+            tools.spawn("test.long", {"work": "none"})
+            return Sleep(0)
+        [child] = tools.children
+        entry = f'{{"entry":"child","run":1,"task_id":"{child.task_id}","type":"t","status":"SUCCEEDED","error":null}}'
+        args = (bench.task_id, "child", "end", entry, "", 60_000, "null", 1)
+        assert (await bench.link.run("control", keys.prefix(0), *args))[0] == b"OK"
+        tools.context.items.append(1)
+        await tools.checkpoint()
+        seen.extend([child.ended, *(one.succeeded for one in tools.children)])
+        return None
+
+    await bench.take(play)
+    await bench.run()
+    await bench.run()
+    assert seen == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("what", "states"),
+    [("skip", ["WORKING", "AFTER", "SUCCEEDED"]), ("complete", ["WORKING", "SUCCEEDED"])],
+)
+async def test_what_an_operator_says_counts_there(bench: Bench, what: str, states: list[str]) -> None:
+    async def happens() -> None:
+        await (bench.skip("WORKING") if what == "skip" else bench.complete({"by": "hand"}))
+
+    steps = Steps(happens)
+    await bench.take(steps)
+    await bench.run()
+    assert steps.ended == [asyncio.CancelledError]
+    assert await bench.log() == states
+    assert await bench.items() == [1, 2]
+
+
+async def test_so_does_the_deadline(bench: Bench) -> None:
+    store = bench.store()
+
+    async def happens() -> None:
+        await bench.link.call("ZADD", keys.prefix(0) + "deadlines", 1, bench.task_id)
+        assert (await store.sweep(",test.long@1,"))[0] == 1
+
+    await bench.take(Steps(happens))
+    await (await bench.claim(store)).run()
+    result = await bench.result()
+    assert (result["status"], result["error"]["code"], result["result"]) == (
+        "FAILED",
+        "deadline",
+        {"undone": ["WORKING"]},
+    )
+
+
+# giving way
+
+
+@pytest.mark.parametrize(("news", "rev"), [(True, "2"), (False, "1")])
+async def test_a_draining_worker_hands_it_on_there(bench: Bench, news: bool, rev: str) -> None:
+    began: list[list[int]] = []
+
+    async def play(tools: Tools) -> None:
+        began.append(list(tools.context.items))
+        if len(began) == 2:
+            return
+        tools.context.items.append(1)
+        await tools.checkpoint()
+        runner.draining = True
+        if news:
+            tools.context.items.append(2)
+        await tools.checkpoint()
+        tools.context.items.append(3)
+
+    await bench.take(play)
+    runner = await bench.claim()
+    await runner.run()
+    record = await bench.record()
+    assert (record["place"], record["status"], record["rev"]) == ("lane", "WAITING", rev)
+
+    await bench.run()
+    assert began == [[], [1, 2] if news else [1]]
+
+
+async def test_a_bulk_mission_gives_its_slot_to_an_urgent_one_there(bench: Bench) -> None:
+    async def urgent() -> None:
+        bench.wanted, mine = True, bench.task_id
+        await bench.take(steps, priority="urgent")
+        bench.task_id = mine
+
+    steps = Steps(urgent)
+    await bench.take(steps, priority="bulk")
+    await bench.run()
+    record = await bench.record()
+    assert (record["place"], record["rev"], await bench.items()) == ("lane", "2", [1, 2])
+    assert steps.ended == [asyncio.CancelledError]
+
+
+async def test_and_keeps_it_where_nobody_needs_it(bench: Bench) -> None:
+    steps = Steps(lambda: asyncio.sleep(0))
+    bench.wanted = True
+    await bench.take(steps, priority="bulk")
+    await bench.run()
+    assert (await bench.result())["result"] == {"items": [1, 2, 3]}
+
+
+async def test_where_it_is_not_known_whether_the_slot_was_taken_it_is_given_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, left = bench.store(), 1
+    add = store._commits.add
+
+    def deaf(head: Any, item: Any) -> Any:
+        nonlocal left
+        answer = add(head, item)
+        left, unheard = left - 1, asyncio.get_running_loop().create_future()
+        if left < 0:
+            return answer
+        answer.add_done_callback(lambda _: unheard.set_exception(RedisUnknownError("lost")))
+        return unheard
+
+    monkeypatch.setattr(store._commits, "add", deaf)
+    steps = Steps(lambda: asyncio.sleep(0))
+    bench.wanted = True
+    await bench.take(steps, priority="bulk")
+    await (await bench.claim(store)).run()
+    assert ((await bench.record())["place"], await bench.items(), steps.began) == ("lane", [1], [[]])
+
+    await (await bench.claim(store)).run()
+    assert steps.began == [[], [1]]
+    assert (await bench.result())["result"] == {"items": [1, 2, 3]}
+
+
+async def test_it_ends_the_whole_handler_whichever_of_its_tasks_has_called_it(bench: Bench) -> None:
+    ended: list[str] = []
+
+    async def worker(tools: Tools, n: int) -> None:
+        try:
+            if n == 1:
+                tools.context.items.append(n)
+                await bench.pause()
+                await tools.checkpoint()
+            await asyncio.Event().wait()
+        finally:
+            ended.append(f"task {n}")
+
+    async def play(tools: Tools) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for n in range(3):
+                    group.create_task(worker(tools, n))
+        finally:
+            ended.append("handler")
+
+    await bench.take(play)
+    runner = await bench.claim()
+    await runner.run()
+    assert sorted(ended) == ["handler", "task 0", "task 1", "task 2"]
+    assert ((await bench.record())["place"], await bench.items()) == ("paused", [1])
+
+
+async def test_checkpoints_of_several_tasks_come_one_by_one(bench: Bench) -> None:
+    async def worker(tools: Tools, n: int) -> None:
+        tools.context.items.append(n)
+        await tools.checkpoint()
+
+    async def play(tools: Tools) -> None:
+        async with asyncio.TaskGroup() as group:
+            for n in range(5):
+                group.create_task(worker(tools, n))
+
+    await bench.take(play)
+    await bench.run()
+    assert (await bench.result())["result"] == {"items": [0, 1, 2, 3, 4]}
+    assert await revs(bench) == 6
+
+
+# in the midst of one
+
+
+class Held:
+    """Holds the commits of a worker back, as a Redis that is away does."""
+
+    def __init__(self, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._commit = store.commit
+        self.asked, self.let = asyncio.Event(), asyncio.Event()
+        monkeypatch.setattr(store, "commit", self)
+
+    async def __call__(self, commit: Any) -> Any:
+        self.asked.set()
+        await self.let.wait()
+        return await self._commit(commit)
+
+
+async def test_a_time_out_waits_for_one_that_waits_for_redis(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = bench.store()
+
+    async def play(tools: Tools) -> None:
+        tools.context.items.append(1)
+        await tools.checkpoint()
+
+    await bench.take(play)
+    held = Held(store, monkeypatch)
+    runner = await bench.claim(store)
+    handling = runner._handling
+    task = asyncio.create_task(runner.run())
+    await held.asked.wait()
+    assert handling._limit is not None
+    assert handling._limit.cancelled()
+    held.let.set()
+    await task
+    assert (await bench.result())["status"] == "SUCCEEDED"
+
+
+async def test_what_cuts_a_handler_in_the_midst_of_one_reacts_to_what_became_of_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handler is gone by then; the write is not, and no second one is made of the same rev."""
+    undone: list[list[int]] = []
+    ended = asyncio.Event()
+
+    async def play(tools: Tools) -> None:
+        tools.context.items.append(1)
+        try:
+            await tools.checkpoint()
+        finally:
+            ended.set()
+
+    async def back(tools: Tools) -> None:
+        undone.append(list(tools.context.items))
+
+    store = bench.store()
+    await bench.take(play, back)
+    held = Held(store, monkeypatch)
+    runner = await bench.claim(store)
+    task = asyncio.create_task(runner.run())
+    await held.asked.wait()
+    await bench.cancel()
+    runner._handling.interrupt()
+    await ended.wait()
+    assert not task.done()
+    held.let.set()
+    await task
+    assert undone == [[1]]
+    assert (await revs(bench), await bench.log()) == (2, ["WORKING", "working", "CANCELLED"])
+
+
+async def test_who_loses_the_mission_in_the_midst_of_one_makes_nothing_of_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the shard's loop does it: what is committing is left alone until it is answered."""
+    passed: list[int] = []
+
+    async def play(tools: Tools) -> None:
+        tools.context.items.append(1)
+        await tools.checkpoint()
+        passed.append(1)
+
+    store = bench.store()
+    await bench.take(play)
+    held = Held(store, monkeypatch)
+    runner = await bench.claim(store)
+    task = asyncio.create_task(runner.run())
+    await held.asked.wait()
+    runner.drop()
+    assert runner.committing
+    held.let.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (passed, await revs(bench)) == ([], 1)
