@@ -150,9 +150,10 @@ class FirmwareRollout(Mission):
         payload, context = tools.payload, tools.context
         if not tools.children and (canaries := spread(context.left, payload.canaries)):
             _spawn(tools, canaries)
+            tools.progress(0, message=f"{len(canaries)} canaries first")
             context.left = [gadget for gadget in context.left if gadget not in set(canaries)]
             may_fail = min(payload.canaries_may_fail, allowed(payload.budget, context.total))
-            return _wave(len(canaries), may_fail, payload.at_once)
+            return wave(len(canaries), may_fail, payload.at_once)
         if not all(one.ended for one in tools.children):
             return WaitForChildren("ended", bound=payload.at_once)
         return Go("well")
@@ -164,9 +165,12 @@ class FirmwareRollout(Mission):
         if left := context.left:
             failed = sum(not one.succeeded for one in tools.children)
             _spawn(tools, left)
+            tools.progress(0, message="all others")
             context.left = []
-            return _wave(len(left), allowed(payload.budget, context.total) - failed, payload.at_once)
-        if not all(one.ended for one in tools.children):
+            return wave(len(left), allowed(payload.budget, context.total) - failed, payload.at_once)
+        ended = sum(one.ended for one in tools.children)
+        tools.progress(ended, context.total, "the last ones")
+        if ended < len(tools.children):
             return WaitForChildren("ended", bound=payload.at_once)
         return Go("rolled_out")
 
@@ -230,7 +234,7 @@ def _spawn(tools: Tools, gadgets: Sequence[str]) -> None:
         tools.spawn("firmware.update", wish, name=gadget)
 
 
-def _wave(count: int, may_fail: int, at_once: int) -> WaitForChildren:
+def wave(count: int, may_fail: int, at_once: int) -> WaitForChildren:
     """Until so many have succeeded that the others may fail, or too many have failed."""
     if count <= may_fail:
         return WaitForChildren("ended", bound=at_once)
