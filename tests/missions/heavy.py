@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, field_validator
 
+from backend_loop.midway import CheckpointError
 from backend_loop.mission import Latest, Mission, state, steps, undo
 from backend_loop.outcomes import Fail, Go, Outcome
 from backend_loop.retry import Retry
@@ -99,6 +100,41 @@ def _offspring(tools: Tools) -> None:
     _deaf(tools)
 
 
+def _keep(tools: Tools) -> None:
+    """Three items, each kept; what comes after a checkpoint is not in it."""
+    for n in range(1, 4):
+        tools.context.done.append(f"item {n}")
+        tools.progress(n, 3, f"item {n}")
+        tools.checkpoint()
+        tools.context.done.append(f"after {n}")
+
+
+def _keep_on(tools: Tools) -> None:
+    """Without end: one kept item after the other."""
+    while True:
+        tools.context.done.append("more")
+        tools.checkpoint()
+
+
+def _unkept(tools: Tools) -> Outcome:
+    """Leaves what nobody can keep, and does something about it."""
+    tools.context.done.append("\ud800" if tools.payload.seconds else "x" * 100)
+    try:
+        tools.checkpoint()
+    except CheckpointError as error:
+        tools.context.done.pop()
+        tools.checkpoint()
+        return Fail(str(error), error.code)
+    return Go("done")
+
+
+def _say(tools: Tools) -> None:
+    """Says it for each of many items, and goes on without another word."""
+    for n in range(20_000):
+        tools.progress(n + 1, 20_000)
+    _spin(tools)
+
+
 def hold(seconds: float) -> None:
     """Native code that keeps the interpreter."""
     ctypes.PyDLL(None).usleep(round(seconds * 1e6))
@@ -124,6 +160,13 @@ DOES: Final[Mapping[str, Callable[[Tools], Any]]] = {
     "unwritable": lambda _: Go("done", result={"what": object()}),
     "much": lambda _: Go("done", result={"much": "x" * 6_000_000}),
     "offspring": _offspring,
+    "keep": _keep,
+    "keep on": _keep_on,
+    "unkept": _unkept,
+    "unkept, and lets it pass": lambda tools: tools.checkpoint(),
+    "say": _say,
+    "say nonsense": lambda tools: tools.progress(-1),
+    "say last": lambda tools: tools.progress(7),
     "hold": lambda tools: hold(tools.payload.seconds),
     "sleep": lambda tools: sleeps(tools.payload.seconds),
 }

@@ -43,6 +43,7 @@ class Run:
         lease.renewed(lease.owner, boottime())
         self.lease, clock = lease, RedisClock()
         self.said: list[Progress] = []
+        self.midway = Midway(self, self._keep, self.said.append)
         self.kept: list[dict[str, Any]] = []
         self.keeping: Callable[[], Awaitable[Kept]] = _goes_on
         deadline = clock.now_ms() + round(left_s * 1000)
@@ -75,7 +76,7 @@ class Run:
             context=Notes(done=["before"]),
             outside=outside,
             trace=Trace(),
-            midway=Midway(self, self._keep, self.said.append),
+            midway=self.midway,
         )
         self.began = asyncio.Event()
         self._mark = work.mark
