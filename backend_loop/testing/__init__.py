@@ -2,7 +2,7 @@
 
 from backend_loop.testing.bench import Bench
 from backend_loop.testing.door import RefusedError
-from backend_loop.testing.ends import cancelled, failed, never, succeeded
+from backend_loop.testing.ends import Ends, cancelled, failed, never, succeeded
 from backend_loop.testing.exported import ExportError
 from backend_loop.testing.faults import Answers, Call, down, garbage, ignored, lost, meanwhile, refused, slow
 from backend_loop.testing.home import Home
@@ -17,6 +17,7 @@ __all__ = [
     "Bench",
     "Call",
     "EndedError",
+    "Ends",
     "ExportError",
     "Home",
     "Kill",

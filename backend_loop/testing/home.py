@@ -107,7 +107,7 @@ class HomeWire(Wire):
             return None
         if answer.kind == "garbage":
             return httpx.Response(200, content=b"<html>oops")
-        sentence = {"down": f"{entity} is offline", "lost": f"{entity} did not answer"}
+        sentence = {"down": f"{entity} is offline", "lost": f"{entity} did not answer in time"}
         return self._no(STATUS[answer.kind], answer.detail or sentence.get(answer.kind, "the device refuses"))
 
     def _obeyed(self, gadget: Gadget, call: Call, answer: Answer) -> httpx.Response:
