@@ -8,6 +8,7 @@ import pytest
 
 from backend_loop.course import Course, Done
 from backend_loop.lease import Lease
+from backend_loop.model import Model
 from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.services import Services, ServiceUnavailable
 from backend_loop.store import Claimed, LapsedError
@@ -28,7 +29,13 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OutsideService
 
 
 def tools(
-    services: Services | None, *, task: str = "m", left_s: float = 60, leased: bool = True, undoing: bool = False
+    services: Services | None,
+    *,
+    task: str = "m",
+    left_s: float = 60,
+    leased: bool = True,
+    undoing: bool = False,
+    model: Model | None = None,
 ) -> Any:
     """Of one run of RESERVING, or of its undo."""
     lease, clock = Lease(0, 60.0, lambda _owner: None), RedisClock()
@@ -46,7 +53,9 @@ def tools(
         envelope=Envelope(**text, v=1, payload_version=1, payload={}),
         payload=NONE,
         context=NONE,
-        outside=Outside(clock=clock, lease=lease, admission=NONE, executors=NONE, wakes=NONE, services=services),
+        outside=Outside(
+            clock=clock, lease=lease, admission=NONE, executors=NONE, wakes=NONE, services=services, model=model
+        ),
         trace=Trace(),
         midway=NONE,
     )
@@ -77,6 +86,21 @@ async def test_p6_p14_nothing_is_ordered_without_a_lease_or_past_the_deadline(ou
         past = tools(services, task="late", left_s=-1, undoing=True)
         assert (await past.order("stock/reservations/x/release", {"order": "B"}))["state"] == "called_off"
     assert [line["verb"] for line in outside.page("B")["journal"]] == ["release"], "an undo has no deadline"
+
+
+async def test_p6_p14_no_model_is_asked_without_a_lease_or_past_the_deadline(outside: OutsideServices) -> None:
+    said = [{"role": "user", "content": "hello"}]
+    async with httpx.AsyncClient(trust_env=False) as client:
+        model = Model(f"{outside.url}/model/v1", client, "scripted")
+        with pytest.raises(LapsedError):
+            await tools(None, model=model, leased=False).think(said)
+        with pytest.raises(DeadlinePassedError):
+            await tools(None, model=model, left_s=-1).think(said)
+        assert outside.http.get("/asked").json() == {}
+        assert "do not know" in (await tools(None, model=model).think(said)).text
+    assert outside.http.get("/asked").json() == {"m:2:RESERVING:1": 1}, "with the key of the state"
+    with pytest.raises(ServiceUnavailable, match="set DUALLOOP_MODEL_URL"):
+        await tools(None).think(said)
 
 
 async def test_without_services_it_says_what_to_do() -> None:
