@@ -1,5 +1,7 @@
 """How much of a rollout may fail, who goes first, and until when it is waited."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +36,7 @@ def test_canaries_are_spread_over_all(total: int, count: int) -> None:
     places = [gadgets.index(one) for one in chosen]
     assert places == sorted(places)
     if len(places) > 1:
-        gaps = [after - before for before, after in zip(places, places[1:], strict=False)]
+        gaps = [after - before for before, after in pairwise(places)]
         assert max(gaps) - min(gaps) <= 1
 
 
