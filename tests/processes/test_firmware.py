@@ -9,6 +9,7 @@ import pytest
 import redis
 
 from dualloop.outside.gadgets import BRICKED, OFFLINE
+from shared import keys
 from tests.gadgets import Gadgets
 from tests.processes.commands import Front
 from tests.services import OutsideServices
@@ -33,8 +34,10 @@ async def test_a_rollout_outlives_a_worker_and_flapping_services(redis_url: str,
             where = {"prefix": "gadget.", "count": COUNT}
             root = await field.roll_out("2.0.0", where, at_once=60, budget={"count": len(LOST)}, patience_s=1)
             await eventually(lambda: field.done(root, COUNT // 3), within=300, what="a third is flashed")
-            victim = random.choice(stack.workers)
-            victim.kill()
+            outside.faults("gadgets", flapping=FLAPPING, slow_s=1)
+            await eventually(lambda: _all_busy(redis_url, len(stack.workers)), within=60, what="each worker is busy")
+            random.choice(stack.workers).kill()
+            outside.faults("gadgets", flapping=FLAPPING)
             await eventually(lambda: _ended(field, root), within=300, what="the rollout ends")
             outside.faults("gadgets")
             document = await field.end(root)
@@ -53,6 +56,13 @@ async def test_a_rollout_outlives_a_worker_and_flapping_services(redis_url: str,
 
 async def _ended(field: Gadgets, root: str) -> bool:
     return (await field.front.result(root, wait=5))["finished_at"] is not None
+
+
+def _all_busy(redis_url: str, workers: int) -> bool:
+    """Whether each of them holds something."""
+    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+        owners = cast("list[str]", client.zrange(keys.owners(0), 0, -1))
+        return len(owners) == workers and all(client.exists(keys.held(0, owner)) for owner in owners)
 
 
 def _taken_over(redis_url: str) -> int:
