@@ -29,8 +29,8 @@ FORTH: Final = Policy(tries=100, base_s=0.5, cap_s=10, max_elapsed_s=60)
 BACK: Final = Policy(tries=100, base_s=0.5, cap_s=30, max_elapsed_s=600)
 """How long `finally` is tried: long enough for a bridge that starts again, and somebody is to hear of the rest."""
 
-ASIDE_S: Final = 10.0
-"""What a look takes besides the time that its device may take."""
+ASIDE_S: Final = 60.0
+"""What a look may take besides the time that its device may: it waits for a worker like anyone."""
 
 
 class ActStep(Act):
@@ -131,10 +131,12 @@ class DeviceSequence(Mission):
         for n, step in enumerate(tools.payload.steps, 1):
             if isinstance(step, WaitStep):
                 if tools.context.waited < n:
+                    _tell(tools, n - 1, f"wait {step.wait_s:g} s")
                     tools.context.waited = n
                     return Sleep(step.wait_s)
                 continue
             if (child := known.get(_step(n))) is None:
+                _tell(tools, n - 1, _said(step))
                 _begin(tools, _step(n), step)
                 return WaitForChildren("all", on_failure="continue")
             if not child.succeeded:
@@ -151,7 +153,10 @@ class DeviceSequence(Mission):
     @state("FINISHING", acting=True, retry=FORTH)
     async def finish(self, tools: Toolbox[Payload, Context]) -> Outcome:
         """What is to be so in the end, on the way forward; should that fail, the undo of the steps goes on with it."""
-        return _finishing(tools, "finally") or Go("finished", _result(tools))
+        if (more := _finishing(tools, "finally")) is not None:
+            return more
+        _tell(tools, len(tools.payload.steps) + len(tools.payload.last))
+        return Go("finished", _result(tools))
 
 
 Tools = Toolbox[DeviceSequence.Payload, DeviceSequence.Context]
@@ -163,6 +168,10 @@ def _step(n: int) -> str:
 
 def _said(step: ActStep | LookStep) -> str:
     return str(step) if isinstance(step, ActStep) else f"look at {step.entity}"
+
+
+def _tell(tools: Tools, done: int, message: str | None = None) -> None:
+    tools.progress(done, len(tools.payload.steps) + len(tools.payload.last), message)
 
 
 def _begin(tools: Tools, name: str, step: ActStep | LookStep) -> None:
@@ -182,6 +191,7 @@ def _finishing(tools: Tools, way: Literal["finally", "undo"]) -> WaitForChildren
             continue
         first, second = f"{way} {n}.{tools.attempt}", f"{way} {n}.{tools.attempt} again"
         if (child := known.get(first)) is None:
+            _tell(tools, len(tools.payload.steps) + n - 1, str(act))
             tools.spawn("device.control", {**act.model_dump(), "insist": True}, name=first)
             return WaitForChildren("all", on_failure="continue")
         if child.reason == Reason.SUPERSEDED and second not in known:

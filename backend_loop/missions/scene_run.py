@@ -68,9 +68,12 @@ class SceneRun(Mission):
         children, payload = {child.name: child for child in tools.children}, tools.payload
         ends = [children.get(_name(n)) for n in range(len(payload.actions))]
         begin = due(payload, ends)
+        over = sum(end is not None for end in ends)
         if not begin:
+            tools.progress(over, len(ends))
             return ended(payload, ends)
         first = begin[0]
+        tools.progress(over, len(ends), str(payload.actions[first]) if payload.order == "sequence" else None)
         if first > 0 and payload.pause_s and tools.context.paused < first and payload.order == "sequence":
             tools.context.paused = first
             return Sleep(payload.pause_s)

@@ -28,7 +28,7 @@ class Front:
         assert answer.status_code in {200, 202}, answer.text
         return dict(answer.json())
 
-    async def end(self, correlation_id: str) -> dict[str, Any]:
+    async def end(self, correlation_id: str, within: float = 60) -> dict[str, Any]:
         """The final document, asked for again as long as the front says 503."""
 
         async def asked() -> httpx.Response | None:
@@ -36,7 +36,7 @@ class Front:
             assert answer.status_code in {200, 202, 503}, answer.text
             return answer if answer.status_code == 200 else None
 
-        answer = await eventually(asked, within=60, what=f"{correlation_id} ends")
+        answer = await eventually(asked, within, what=f"{correlation_id} ends")
         assert answer is not None
         return dict(answer.json())
 

@@ -72,6 +72,7 @@ async def test_one_after_the_other_and_locked_in_the_end(home: Home, door: Door)
     ]
     assert (done_to(home), is_locked(home)) == (["unlock", "lock"], True)
     assert (await door.states(task)) == ["DOING_STEPS", "FINISHING", "SUCCEEDED"]
+    assert done["progress"] == {"done": 3, "total": 3, "message": None}
 
 
 async def test_a_step_begins_when_the_one_before_was_seen_to_be_done(home: Home, door: Door) -> None:

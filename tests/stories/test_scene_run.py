@@ -77,6 +77,7 @@ async def test_in_sequence_one_begins_when_the_one_before_has_ended(home: Home, 
     done = await door.end(task)
     assert outcomes(done) == ["confirmed"] * 3
     assert acted(home, LAMP, HALL) == [LAMP, HALL, LAMP]
+    assert done["progress"] == {"done": 3, "total": 3, "message": None}
     pauses = [event for event in await door.events(task) if event["status"] == "WAITING" and event["data"] is None]
     assert len(pauses) == 2
 
