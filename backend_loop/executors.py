@@ -161,8 +161,9 @@ def _heard(spec: StateSpec | UndoSpec, answer: Frame, tools: Toolbox[Any, Any], 
     if "context" in answer:
         tools.context = type(tools.context).model_validate(answer["context"])
     if "traceback" in answer:
-        told = {"exception": answer["traceback"]} if tools.attempt == 1 else {}  # as of a handler in the loop
-        log.warning("handler failed", attempt=tools.attempt, error=answer["traceback"].splitlines()[-1], **told)
+        *stack, sentence = answer["traceback"].splitlines()
+        told = {"exception": answer["traceback"]} if stack and tools.attempt == 1 else {}  # as of a handler in the loop
+        log.warning("handler failed", attempt=tools.attempt, error=sentence, **told)
     if "refused" in answer:
         if answer["refused"] != "cut":
             raise REFUSALS[answer["refused"]]

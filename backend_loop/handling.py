@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
-from backend_loop.budget import BudgetSpentError
 from backend_loop.midway import CheckpointError
-from backend_loop.mission import MissionType, StateSpec, UndoSpec, outcome_of
+from backend_loop.mission import MissionType, StateSpec, UndoSpec, foreseen, outcome_of
 from backend_loop.outcomes import ONE_OF_THEM, UNDONE, Fail, Outcome, Retry
 from backend_loop.spawning import SpawnError
 from backend_loop.store import LostError
@@ -128,9 +127,7 @@ class Handling:
             raise
         except BaseException as error:
             # where it comes from is told once a visit, and not at all of what the type foresees
-            named = (*mission.permanent, *mission.retryable)
-            foreseen: tuple[type[BaseException], ...] = (TimeoutError, BudgetSpentError, *named)
-            told = tools.attempt > 1 or isinstance(error, foreseen)
+            told = tools.attempt > 1 or foreseen(error, self._definition)
             sentence = f"{type(error).__name__}: {error}"
             log.warning("handler failed", attempt=tools.attempt, error=sentence, exc_info=not told)
             return outcome_of(error, self._definition)

@@ -26,6 +26,7 @@ __all__ = [
     "StateSpec",
     "UndoSpec",
     "Upcast",
+    "foreseen",
     "outcome_of",
     "state",
     "steps",
@@ -128,6 +129,12 @@ def outcome_of(error: BaseException, definition: MissionType) -> Fail | Again:
             return Fail(sentence)
     after_s = getattr(error, "after_s", 0.0)
     return Again(sentence, after_s=after_s if isinstance(after_s, int | float) and 0 <= after_s <= LONGEST_S else 0.0)
+
+
+def foreseen(error: BaseException, definition: MissionType) -> bool:
+    """Whether the type knows of such errors, or everybody does: a line of the log is enough, without its stack."""
+    mission = definition.mission
+    return isinstance(error, (TimeoutError, BudgetSpentError, *mission.permanent, *mission.retryable))
 
 
 def _define(cls: type[Mission]) -> MissionType:

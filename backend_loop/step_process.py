@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from backend_loop.lifeline import die_with, take_along
 from backend_loop.midway import UNWRITABLE, CheckpointError
-from backend_loop.mission import Mission, outcome_of
+from backend_loop.mission import Mission, foreseen, outcome_of
 from backend_loop.outcomes import Fail, Outcome
 from backend_loop.reporting import Progress
 from backend_loop.step_frames import HEAD, Frame, pack, told, unpack
@@ -214,7 +214,8 @@ def _load(module: str) -> dict[str, Any]:
 
 
 def _failed(error: BaseException, mission: type[Mission]) -> dict[str, Any]:
-    lines = "".join(traceback.format_exception(error))
+    known = foreseen(error, mission.definition)
+    lines = "".join(traceback.format_exception_only(error) if known else traceback.format_exception(error))
     return {"outcome": told(outcome_of(error, mission.definition)), "traceback": lines}
 
 
