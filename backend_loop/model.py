@@ -5,13 +5,14 @@ What it says is foreign: it is bounded and read here, and what it wants done is 
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import httpx
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 from pydantic_core import from_json, to_json
 
 from backend_loop.services import NOT_NOW, ServiceRefused, ServiceUnavailable, retry_after_s
+from backend_loop.thought import Function, Thought, Usage, Wanted
 from shared.settings import Settings
 
 MOST_BYTES: Final = 1024 * 1024
@@ -25,39 +26,6 @@ TOLD: Final = 300
 
 SPENT: Final = "insufficient_quota"
 """Code of a 429 that no waiting helps against."""
-
-
-class Function(NamedTuple):
-    """What the model may want called; `parameters` is the JSON Schema of an object."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
-
-
-class Wanted(NamedTuple):
-    """A call that the model wants made, as it said it: nothing of it has been checked."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-class Usage(NamedTuple):
-    """Tokens; `told` by the server, or else guessed, at four characters each."""
-
-    prompt: int
-    completion: int
-    told: bool = True
-
-
-class Thought(NamedTuple):
-    """What the model answered: calls, or a text without any; `cut`: it came to its limit of tokens."""
-
-    text: str
-    calls: tuple[Wanted, ...]
-    usage: Usage
-    cut: bool = False
 
 
 class Model:

@@ -14,13 +14,14 @@ from backend_loop.files import NO_FILES, File, Files
 from backend_loop.lease import Lease
 from backend_loop.machine import Course
 from backend_loop.midway import Midway
-from backend_loop.model import Function, Model, Thought
+from backend_loop.model import Model
 from backend_loop.outcomes import LONGEST_S
 from backend_loop.redis_clock import RedisClock
 from backend_loop.reporting import Reports
 from backend_loop.services import Services, ServiceUnavailable, Stamp
 from backend_loop.spawning import Brood, Parent, SpawnError, Spawning
 from backend_loop.store import Claimed, LapsedError
+from backend_loop.thought import Function, Thought
 from shared.catalogue import Row
 from shared.envelope import Envelope
 from shared.status import Priority, Status

@@ -32,11 +32,11 @@ from backend_loop.missions.agent_tools import (
     function,
     name_of,
 )
-from backend_loop.model import Function, Thought, Wanted
 from backend_loop.outcomes import Fail, Go, Outcome, Retry, WaitForChildren
 from backend_loop.retry import Retry as Policy
 from backend_loop.services import ServiceRefused, ServiceUnavailable
 from backend_loop.spawning import SpawnError
+from backend_loop.thought import Function, Thought, Wanted
 from backend_loop.toolbox import ChildMission, Toolbox
 from shared.clock import now_ms, rfc3339
 from shared.status import ErrorCode
@@ -231,7 +231,7 @@ def _allowed(tools: Tools) -> dict[str, Tool]:
 
 def _functions(tools: Tools) -> list[Function]:
     known = ((one, tools.announced(one.type)) for one in _allowed(tools).values())
-    return [function(one, row) for one, row in known if row is not None]
+    return [function(one, row.description, row.payload_schema) for one, row in known if row is not None]
 
 
 def _spawn(tools: Tools, n: int, wish: Checked, call: Call) -> str:

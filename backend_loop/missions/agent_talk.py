@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from backend_loop.missions.agent_tools import parsed
-from backend_loop.model import Thought, Wanted
+from backend_loop.thought import Thought, Wanted
 
 ROOM: Final = 60_000
 """Bytes of all turns, as JSON."""

@@ -1,4 +1,4 @@
-"""What an agent's model may have done: mission types as functions, and each of its wishes held against that.
+"""What an agent's model may have done: mission types as functions, and each of its wishes held against that. Pure.
 
 A model says what the texts make it say that it has read, those of strangers too. So what it may do is settled by the
 command, before it has read anything, and checked here on what it wants; nothing of it rests on what it was told.
@@ -11,8 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
 from backend_loop.devices.actions import ACTIONS
-from backend_loop.model import Function, Wanted
-from shared.catalogue import Row
+from backend_loop.thought import Function, Wanted
 
 AGENT: Final = "agent.run"
 
@@ -87,15 +86,15 @@ def name_of(type_: str) -> str:
     return type_.replace(".", "-")
 
 
-def function(tool: Tool, row: Row) -> Function:
-    """A type as the model is told of it."""
-    schema = {name: value for name, value in row.payload_schema.items() if name not in _NOT_ABOVE}
+def function(tool: Tool, description: str, payload: Mapping[str, Any]) -> Function:
+    """A type as the model is told of it, by the schema of its payload."""
+    schema = {name: value for name, value in payload.items() if name not in _NOT_ABOVE}
     known = {name: one for name, one in schema.get("properties", {}).items() if name not in tool.fixed}
     limited = {name: _limited(known.get(name, {}), values) for name, values in tool.only.items() if name in known}
     required = [name for name in schema.get("required", ()) if name not in tool.fixed]
     schema |= {"type": "object", "properties": known | limited}
     schema["required"] = [*required, *(name for name in limited if name not in required)]
-    return Function(name_of(tool.type), row.description[:DESCRIPTION], schema)
+    return Function(name_of(tool.type), description[:DESCRIPTION], schema)
 
 
 def _limited(schema: Mapping[str, Any], values: list[Scalar]) -> dict[str, Any]:

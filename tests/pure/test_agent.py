@@ -23,7 +23,7 @@ from backend_loop.missions.agent_tools import (
 from backend_loop.missions.device_control import DeviceControl
 from backend_loop.missions.device_query import DeviceQuery
 from backend_loop.missions.order_fulfil import OrderFulfil
-from backend_loop.model import Thought, Usage, Wanted
+from backend_loop.thought import Thought, Usage, Wanted
 from dualloop.outside.model import _checked, _checked_function
 
 Payload = AgentRun.Payload
@@ -101,7 +101,7 @@ def test_names_of_functions_and_types_are_each_other_s() -> None:
 @pytest.mark.parametrize("mission", [DeviceControl, DeviceQuery, OrderFulfil])
 def test_a_type_becomes_a_function_that_servers_take(mission: Any) -> None:
     row = mission.definition.row()
-    made = function(Tool(type=row.type), row)
+    made = function(Tool(type=row.type), row.description, row.payload_schema)
     assert _checked_function({"type": "function", "function": made._asdict()}) == name_of(row.type)
     assert set(made.parameters["properties"]) == set(row.payload_schema["properties"])
 
@@ -109,7 +109,7 @@ def test_a_type_becomes_a_function_that_servers_take(mission: Any) -> None:
 def test_what_is_fixed_is_not_shown_and_what_is_limited_is_shown_so() -> None:
     safe = SAFE[0]
     assert isinstance(safe, Tool)
-    schema = function(safe, DeviceControl.definition.row()).parameters
+    schema = function(safe, "", DeviceControl.definition.row().payload_schema).parameters
     assert {"conflict", "insist"}.isdisjoint(schema["properties"])
     assert "unlock" not in schema["properties"]["action"]["enum"]
     assert schema["required"] == ["entity", "action"]
