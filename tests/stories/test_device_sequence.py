@@ -196,17 +196,18 @@ async def test_a_cancel_while_it_finishes_locks_the_door_all_the_same(home: Home
 
 
 async def test_a_hand_does_not_keep_the_door_open(home: Home, door: Door) -> None:
-    home.hold(LOCK, "acted")
-    task = await door.submit(SEQUENCE, VISIT)
-    await door.held(LOCK)
     home.hold(SENSOR, "observe")
-    home.release(LOCK)
+    task = await door.submit(SEQUENCE, VISIT)
     await door.held(SENSOR)
+    home.hold(LOCK, "observed")
+    home.release(SENSOR)
+    await door.held(LOCK)  # it is looked at, and about to be locked
     home.hand(LOCK, lock="locked")
     home.hand(LOCK, lock="unlocked")
-    home.release(SENSOR)
+    home.release(LOCK)
     assert (await door.end(task))["status"] == "SUCCEEDED"
     assert is_locked(home)
+    assert [child["name"] for child in await door.children(task)] == ["step 1", "step 2", "finally 1.1"]
 
 
 async def test_a_newer_command_that_locks_the_door_leaves_nothing_to_do(home: Home, door: Door) -> None:
