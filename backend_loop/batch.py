@@ -87,51 +87,32 @@ async def each(  # noqa: PLR0913  what may be said of a batch
     """Work on all items of a source, from the first one that the ledger does not have; write a checkpoint now and then.
 
     A killed batch goes on behind its last checkpoint; what was worked on since then is worked on again, under the same
-    key. What `work` raises is that item's failure, and the others go on, until the budget is spent. Whatever cuts the
-    handler cuts those under way too.
+    key. What `work` raises is that item's failure, and the others go on, until the budget is spent.
 
     Args:
         tools: the handler's.
-        ledger: a field of `tools.context`.
-        items: the source: the same items in the same order each time, or `Seek`. Those that are done are passed over.
-        work: done for each: with the item, and the key that its effect carries, the same in every try and takeover.
-            What it returns goes into the report, so let it be small.
+        ledger: a field of its context.
+        items: the same ones in the same order each time, or `Seek`. Those that are done are passed over.
+        work: done for each, with the key that its effect carries, the same in every try and takeover. What it returns
+            goes into the report, so let it be small.
         key: of an item: a text of its own, such as its number.
-        every: items between two checkpoints, at most; so many are in memory.
-        every_s: seconds between two checkpoints, but for the items under way; let the state's `timeout_s` be longer.
+        every: items between two checkpoints at most, which are in memory.
+        every_s: seconds likewise, but for the items under way: the state's `timeout_s` counts from one to the next.
         at_once: items under way.
         budget: how many may fail; unless it is said, none.
         total: items in all, for the progress; a source with a length says it itself.
-        report: name of the file with a line for each item, ``{"index", "key", "ok", "result" or "error"}``, downloaded
-            by `ledger.report` once the batch has ended; None: there is none.
-        transient: errors of all rather than of one: the try ends by them, and the state's retry policy says when the
-            next one goes on with that item.
+        report: name of a file with a line for each item, ``{"index", "key", "ok", "result" or "error"}``, downloaded by
+            `ledger.report` once the batch has ended; None: there is none.
+        transient: errors of all rather than of one: they end the try, and the next one goes on with that item.
 
     Raises:
         BudgetSpentError: too much has failed. Let it pass: it ends the mission as `permanent`, with the summary.
         ValueError: an argument is not what it may be.
         Exception: what the source raised, or a transient error.
     """
-    if ledger.ended:
-        return
-    batch = _Batch(tools, ledger, key, _Terms(every, every_s, at_once, budget, transient), _total(items, total), report)
-    async with contextlib.aclosing(walk(items, ledger)) as source:
-        whole = False
-        while not whole:
-            chunk = Chunk(ledger, budget)
-            whole = await _Window(batch, chunk, source, work).work_off()
-            if isinstance(chunk.fault, LostError):
-                raise chunk.fault
-            chunk.settle(await asyncio.to_thread(batch.write, chunk))
-            if chunk.fault is not None:
-                raise chunk.fault
-            if (sentence := chunk.spent(whole=whole)) is not None:
-                ledger.report = await asyncio.to_thread(batch.publish)
-                raise BudgetSpentError(sentence, ledger.summary())
-            if not whole:
-                await tools.checkpoint()
-    ledger.report = await asyncio.to_thread(batch.publish)
-    ledger.ended = True
+    terms = _Terms(every, every_s, at_once, budget, transient)
+    if not ledger.ended:
+        await _each(tools, _Batch(tools, ledger, key, terms, _total(items, total), report), items, work)
 
 
 def each_sync(  # noqa: PLR0913  as above
@@ -153,24 +134,9 @@ def each_sync(  # noqa: PLR0913  as above
     Raises:
         BudgetSpentError, ValueError, Exception: as `each`.
     """
-    if ledger.ended:
-        return
-    batch = _Batch(tools, ledger, key, _Terms(every, every_s, 1, budget, transient), _total(items, total), report)
-    with contextlib.closing(walk_sync(items, ledger)) as source:
-        whole = False
-        while not whole:
-            chunk = Chunk(ledger, budget)
-            whole = _work_off(tools, batch, chunk, source, work)
-            chunk.settle(batch.write(chunk))
-            if chunk.fault is not None:
-                raise chunk.fault
-            if (sentence := chunk.spent(whole=whole)) is not None:
-                ledger.report = batch.publish()
-                raise BudgetSpentError(sentence, ledger.summary())
-            if not whole:
-                tools.checkpoint()
-    ledger.report = batch.publish()
-    ledger.ended = True
+    terms = _Terms(every, every_s, 1, budget, transient)
+    if not ledger.ended:
+        _each_sync(tools, _Batch(tools, ledger, key, terms, _total(items, total), report), items, work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +169,26 @@ class _Batch(Generic[T]):
         total: int | None,
         report: str | None,
     ) -> None:
-        self.key, self.terms, self._tools, self._ledger, self._total = key, terms, tools, ledger, total
+        self.key, self.terms, self.ledger, self._tools, self._total = key, terms, ledger, tools, total
         self.base = f"{tools.key}:"
         self._report = None if report is None else ItemReport(tools.file(report), ledger.done)
 
     def taken(self, value: T, index: int, cursor: Any) -> Item[T]:
         return keyed(value, index, self.key, cursor)
+
+    def begun(self) -> Chunk:
+        """The next chunk."""
+        return Chunk(self.ledger, self.terms.budget)
+
+    def ended(self, chunk: Chunk, *, whole: bool) -> str | None:
+        """What becomes of the batch behind a chunk that is settled: it goes on, or that is why not.
+
+        Raises:
+            Exception: what has ended the try.
+        """
+        if chunk.fault is not None:
+            raise chunk.fault
+        return chunk.spent(whole=whole)
 
     def ends_try(self) -> Errors:
         """Errors that are not an item's."""
@@ -222,10 +202,52 @@ class _Batch(Generic[T]):
         """Blocks; the length of the report then."""
         if self._report is None:
             return 0
-        return self._report.append(self._ledger.reported, chunk.lines())
+        return self._report.append(self.ledger.reported, chunk.lines())
 
     def publish(self) -> str | None:
+        """Blocks; the report's link."""
         return None if self._report is None else self._report.publish()
+
+
+async def _each(
+    tools: LoopTools,
+    batch: _Batch[T],
+    items: Iterable[T] | AsyncIterable[T] | Seek[T],
+    work: Callable[[T, str], Awaitable[Any]],
+) -> None:
+    ledger, whole = batch.ledger, False
+    async with contextlib.aclosing(walk(items, ledger)) as source:
+        while not whole:
+            chunk = batch.begun()
+            whole = await _Window(batch, chunk, source, work).work_off()
+            if isinstance(chunk.fault, LostError):
+                raise chunk.fault
+            chunk.settle(await asyncio.to_thread(batch.write, chunk))
+            if (sentence := batch.ended(chunk, whole=whole)) is not None:
+                ledger.report = await asyncio.to_thread(batch.publish)
+                raise BudgetSpentError(sentence, ledger.summary())
+            if not whole:
+                await tools.checkpoint()
+    ledger.report = await asyncio.to_thread(batch.publish)
+    ledger.ended = True
+
+
+def _each_sync(
+    tools: PlainTools, batch: _Batch[T], items: Iterable[T] | Seek[T], work: Callable[[T, str], Any]
+) -> None:
+    ledger, whole = batch.ledger, False
+    with contextlib.closing(walk_sync(items, ledger)) as source:
+        while not whole:
+            chunk = batch.begun()
+            whole = _work_off(tools, batch, chunk, source, work)
+            chunk.settle(batch.write(chunk))
+            if (sentence := batch.ended(chunk, whole=whole)) is not None:
+                ledger.report = batch.publish()
+                raise BudgetSpentError(sentence, ledger.summary())
+            if not whole:
+                tools.checkpoint()
+    ledger.report = batch.publish()
+    ledger.ended = True
 
 
 class _Window(Generic[T]):

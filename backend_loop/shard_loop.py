@@ -98,8 +98,12 @@ class ShardLoop:
         self._runs: dict[str, tuple[Runner | Suspect, asyncio.Task[None]]] = {}
         self._broken: dict[str, int] = {}
         self._doubtful, self._reconciled_at = False, boottime()
-        self.claim = Loop(
-            f"claim-s{store.shard}",
+        self.claim, self.carry = self._claiming(settings), carrier.loop
+        self.loops = (self.claim, self.carry, *self._tidy_loops(settings))
+
+    def _claiming(self, settings: Settings) -> Loop:
+        return Loop(
+            f"claim-s{self._store.shard}",
             self._claim,
             trigger="woken",
             interval_s=settings.poll_s,
@@ -107,8 +111,6 @@ class ShardLoop:
             describe="renews the lease, moves due timers, takes over from the dead, claims what fits into free slots",
             output="runners",
         )
-        self.carry = carrier.loop
-        self.loops = (self.claim, self.carry, *self._tidy_loops(settings))
 
     def _tidy_loops(self, settings: Settings) -> tuple[Loop, ...]:
         shard = self._store.shard

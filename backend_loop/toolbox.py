@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from backend_loop.child_missions import ChildMission, children_of
 from backend_loop.children import Child
 from backend_loop.devices.protocol import Command, Device, DeviceUnreachable, Reading
 from backend_loop.files import NO_FILES, File, Files
@@ -24,12 +25,14 @@ from backend_loop.store import Claimed, LapsedError
 from backend_loop.thought import Function, Thought
 from shared.catalogue import Row
 from shared.envelope import Envelope
-from shared.status import Priority, Status
+from shared.status import Priority
 from shared.telemetry import Trace
 
 if TYPE_CHECKING:
     from backend_loop.admission import Admission
     from backend_loop.executors import Executors
+
+__all__ = ["ChildMission", "DeadlinePassedError", "Outside", "Toolbox", "children_of"]
 
 P = TypeVar("P", bound=BaseModel)
 C = TypeVar("C", bound=BaseModel)
@@ -80,33 +83,6 @@ class Outside:
     data: Path = Path("data")
     ran: Callable[[Callable[..., Any]], None] = _nothing
     reports: Reports | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChildMission:
-    """A mission that this one has spawned; `status`, `result`, `error` and `reason` are those of its end.
-
-    A `result` of more than 16 KiB, or past 512 KiB of all together, is not here, but where any result is: under the
-    child's `task_id`.
-    """
-
-    task_id: str
-    type: str
-    name: str | None
-    status: str | None
-    result: Any
-    error: Mapping[str, Any] | None
-    reason: str | None
-
-    @property
-    def ended(self) -> bool:
-        """Whether its end was heard of."""
-        return self.status is not None
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether it ended SUCCEEDED."""
-        return self.status == Status.SUCCEEDED
 
 
 class Toolbox(Generic[P, C]):
@@ -421,14 +397,3 @@ class Toolbox(Generic[P, C]):
                 "no home is configured: set DUALLOOP_HOME_URL, or start everything with `dualloop up`"
             )
         return self._outside.device
-
-
-def children_of(course: Course) -> tuple[ChildMission, ...]:
-    """Those of this run, as their parent's handlers see them."""
-    if not course.children:
-        return ()
-    return tuple(
-        ChildMission(one.task_id, one.type, one.name, one.status, one.result, one.error, one.reason)
-        for one in course.children
-        if not one.old
-    )

@@ -1,0 +1,46 @@
+"""Children of a mission, as its handlers see them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from backend_loop.course import Course
+from shared.status import Status
+
+
+@dataclass(frozen=True, slots=True)
+class ChildMission:
+    """A mission that this one has spawned; `status`, `result`, `error` and `reason` are those of its end.
+
+    A `result` of more than 16 KiB, or past 512 KiB of all together, is not here, but where any result is: under the
+    child's `task_id`.
+    """
+
+    task_id: str
+    type: str
+    name: str | None
+    status: str | None
+    result: Any
+    error: Mapping[str, Any] | None
+    reason: str | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether its end was heard of."""
+        return self.status is not None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended SUCCEEDED."""
+        return self.status == Status.SUCCEEDED
+
+
+def children_of(course: Course) -> tuple[ChildMission, ...]:
+    """Those of this run, as their parent's handlers see them."""
+    if not course.children:
+        return ()
+    return tuple(
+        ChildMission(one.task_id, one.type, one.name, one.status, one.result, one.error, one.reason)
+        for one in course.children
+        if not one.old
+    )
