@@ -64,6 +64,7 @@ class Exported(BaseModel):
     deadline: str
     latest: str | None = None
     envelope: dict[str, Any]
+    envelope_base64: str | None = None
     document: dict[str, Any] = Field(default_factory=dict)
     progress: dict[str, Any] | None = None
     log: list[Event]
@@ -96,6 +97,8 @@ class Exported(BaseModel):
             exported = cls.model_validate(content)
         except ValidationError as error:
             raise ExportError(f"it is damaged: {error}") from error
+        if exported.envelope_base64 is not None or "unreadable" in exported.document:
+            raise ExportError("its record was damaged: nobody can read its envelope, or how far it was")
         if exported.type != definition.type:
             raise ExportError(f"it is a {exported.type}, and this bench runs {definition.type}")
         if not definition.versions.oldest <= exported.payload_version <= definition.version:
