@@ -1,118 +1,26 @@
-"""A batch as its author has it, in the loop and beside it: tools are played, files are real."""
+"""What both `each` and `each_sync` promise: counted, reported, and gone on with wherever they are cut."""
 
-import asyncio
-import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from backend_loop.batch import Budget, BudgetSpentError, Ledger, Seek, each, each_sync
-from backend_loop.files import File, Files
+from backend_loop.batch import Budget, BudgetSpentError, Ledger, Seek
+from backend_loop.files import Files
 from backend_loop.ledger import KEPT
 from backend_loop.services import ServiceUnavailable
 from backend_loop.store import LapsedError
 from backend_loop.toolbox import DeadlinePassedError
+from tests.batch_desk import TASK, Desk, Killed, Run, beside_it, dies_at, double, in_loop, picky
 
-TASK = "0" * 40
-Work = Callable[[int, str], Any]
-
-
-class Killed(BaseException):
-    """kill -9, as far as a handler can tell."""
-
-
-class Desk:
-    """A mission and its tools: what a checkpoint has kept is where the next run begins."""
-
-    def __init__(self, folder: Path) -> None:
-        self.files = Files(folder)
-        self.key = f"{TASK}:1:SENDING:1"
-        self.kept = Ledger().model_dump_json()
-        self.ledger = Ledger()
-        self.fence = 0
-        self.told: list[tuple[float, float | None, str | None]] = []
-        self.checkpoints: list[int] = []
-        self.on_checkpoint: Callable[[], None] = lambda: None
-        self.on_check: Callable[[], None] = lambda: None
-
-    def begin(self) -> Ledger:
-        """A new run, under a new lease."""
-        self.fence += 1
-        self.ledger = Ledger.model_validate_json(self.kept)
-        return self.ledger
-
-    def file(self, name: str) -> File:
-        return self.files.file(TASK, name, self.fence, self.check)
-
-    def check(self) -> None:
-        self.on_check()
-
-    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        self.told.append((done, total, message))
-
-    def keep(self) -> None:
-        """What a commit writes down: a checkpoint's, or that of a failed try."""
-        self.kept = self.ledger.model_dump_json()
-
-    def checkpoint(self) -> None:
-        self.keep()
-        self.checkpoints.append(self.ledger.done)
-        self.on_checkpoint()
-
-    def report(self) -> list[dict[str, Any]]:
-        assert self.ledger.report is not None
-        return [json.loads(line) for line in self.files.find(self.ledger.report).read_text().splitlines()]
-
-
-class Awaited:
-    """A desk as a handler in the loop has it."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.desk, self.key = desk, desk.key
-        self.file, self.progress = desk.file, desk.progress
-
-    async def checkpoint(self) -> None:
-        await asyncio.sleep(0)
-        self.desk.checkpoint()
-
-
-async def in_loop(desk: Desk, items: Any, work: Work, **terms: Any) -> Ledger:
-    async def one(item: int, key: str) -> Any:
-        await asyncio.sleep(0)
-        return work(item, key)
-
-    ledger = desk.begin()
-    await each(Awaited(desk), ledger, items, one, **({"key": str} | terms))
-    return ledger
-
-
-async def beside_it(desk: Desk, items: Any, work: Work, **terms: Any) -> Ledger:
-    ledger = desk.begin()
-    await asyncio.to_thread(partial(each_sync, desk, ledger, items, work, **({"key": str} | terms)))
-    return ledger
-
-
-Run = Callable[..., Any]
 both = pytest.mark.parametrize("run", [in_loop, beside_it])
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
-
-
-def double(item: int, _key: str) -> int:
-    return 2 * item
-
-
-def picky(item: int, _key: str) -> int:
-    if item % 7 == 3:
-        raise ValueError(f"{item} is not liked")
-    return item
 
 
 @both
@@ -139,7 +47,7 @@ async def test_wherever_it_is_killed_it_goes_on_behind_its_checkpoint_and_report
     whole, desk = Desk(tmp_path / "whole"), Desk(tmp_path / "killed")
     await run(whole, range(25), picky, every=10, budget=Budget())
     worked = Counter[tuple[int, str]]()
-    die = desk.on_checkpoint = _after(point + 1)
+    die = desk.on_checkpoint = dies_at(point + 1)
 
     def work(item: int, key: str) -> int:
         die()
@@ -285,7 +193,7 @@ async def test_a_source_that_can_seek_goes_on_from_its_cursor(desk: Desk, run: R
         begin = 0 if cursor is None else cursor
         yield from ((n, n + 1) for n in range(begin, 12))
 
-    desk.on_checkpoint = _after(2)
+    desk.on_checkpoint = dies_at(2)
     with pytest.raises(Killed):
         await run(desk, Seek(after), double, every=4)
     desk.on_checkpoint = lambda: None
@@ -293,16 +201,6 @@ async def test_a_source_that_can_seek_goes_on_from_its_cursor(desk: Desk, run: R
     assert asked == [None, 8]
     assert (ledger.done, ledger.cursor) == (12, 12)
     assert [line["index"] for line in desk.report()] == list(range(12))
-
-
-def _after(times: int) -> Callable[[], None]:
-    left = iter(range(times - 1))
-
-    def die() -> None:
-        if next(left, None) is None:
-            raise Killed
-
-    return die
 
 
 @both
@@ -361,7 +259,7 @@ async def test_without_a_report_there_is_no_file(desk: Desk, run: Run) -> None:
 async def test_a_report_that_stayed_on_another_machine_says_so_and_goes_on(
     desk: Desk, run: Run, tmp_path: Path
 ) -> None:
-    desk.on_checkpoint = _after(2)
+    desk.on_checkpoint = dies_at(2)
     with pytest.raises(Killed):
         await run(desk, range(10), double, every=3)
     desk.on_checkpoint, desk.files = (lambda: None), Files(tmp_path / "another machine")
@@ -375,150 +273,3 @@ async def test_a_report_that_stayed_on_another_machine_says_so_and_goes_on(
 async def test_terms_that_cannot_be_are_refused(desk: Desk, run: Run, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         await run(desk, range(3), double, **wrong)
-
-
-async def test_an_asynchronous_source_is_taken_as_it_comes(desk: Desk) -> None:
-    async def source() -> AsyncIterator[int]:
-        for n in range(10):
-            await asyncio.sleep(0)
-            yield n
-
-    desk.on_checkpoint = _after(1)
-    with pytest.raises(Killed):
-        await in_loop(desk, source(), double, every=4)
-    desk.on_checkpoint = lambda: None
-    ledger = await in_loop(desk, source(), double, every=4)
-    assert (ledger.done, [line["index"] for line in desk.report()]) == (10, list(range(10)))
-    with pytest.raises(TypeError, match="asynchronous"):
-        await beside_it(Desk(desk.files.folder or Path()), Seek(lambda _cursor: _pairs()), double)
-
-
-async def _pairs() -> AsyncIterator[tuple[int, int]]:
-    yield 1, 1
-
-
-async def test_so_many_are_under_way_at_once_and_no_more(desk: Desk) -> None:
-    under_way, most = 0, 0
-    together = asyncio.Event()
-
-    async def work(_item: int, _key: str) -> None:
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
-        if under_way == 4:
-            together.set()
-        await together.wait()
-        await asyncio.sleep(0)
-        under_way -= 1
-
-    await each(Awaited(desk), desk.begin(), range(40), work, key=str, at_once=4, every=12)
-    assert most == 4
-    assert [line["index"] for line in desk.report()] == list(range(40)), "in order, whoever came first"
-
-
-async def test_what_overtook_the_one_that_ended_the_try_is_worked_on_again(desk: Desk) -> None:
-    seen = Counter[str]()
-    second_done = asyncio.Event()
-    down = True
-
-    async def work(item: int, key: str) -> None:
-        if item == 0 and down:
-            await second_done.wait()
-            raise ServiceUnavailable("down")
-        seen[key] += 1
-        if item == 1:
-            second_done.set()
-
-    terms: dict[str, Any] = {"key": str, "at_once": 2, "every": 4}
-    with pytest.raises(ServiceUnavailable):
-        await each(Awaited(desk), desk.begin(), range(4), work, **terms)
-    assert desk.ledger.done == 0, "only what stands without a gap counts"
-    desk.keep()
-    down = False
-    await each(Awaited(desk), desk.begin(), range(4), work, **terms)
-    assert seen[f"{desk.key}:1"] == 2
-    assert [line["index"] for line in desk.report()] == list(range(4))
-
-
-async def test_a_cancel_cuts_all_that_is_under_way(desk: Desk) -> None:
-    begun, cut = asyncio.Barrier(4), 0
-
-    async def work(_item: int, _key: str) -> None:
-        nonlocal cut
-        await begun.wait()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            cut += 1
-            raise
-
-    ledger = desk.begin()
-    task = asyncio.create_task(each(Awaited(desk), ledger, range(10), work, key=str, at_once=3))
-    await begun.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert (cut, ledger.done, ledger.failed) == (3, 0, 0)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_a_cancel_from_within_is_that_item_s_failure(desk: Desk) -> None:
-    async def work(item: int, _key: str) -> None:
-        if item == 1:
-            inner = asyncio.create_task(asyncio.Event().wait())
-            await asyncio.sleep(0)
-            inner.cancel()
-            await inner
-
-    ledger = desk.begin()
-    await each(Awaited(desk), ledger, range(3), work, key=str, budget=Budget(count=1))
-    assert [one.error for one in ledger.failures] == ["it was cancelled from within"]
-    assert ledger.done == 3
-
-
-async def test_what_is_done_is_passed_over_without_holding_up_the_loop(desk: Desk) -> None:
-    desk.kept = Ledger(done=50_000).model_dump_json()
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    beside = asyncio.create_task(others())
-    ledger = await in_loop(desk, range(50_003), double, report=None)
-    beside.cancel()
-    assert ledger.done == 50_003
-    assert turns >= 50
-
-
-async def test_beside_the_loop_it_asks_whether_it_may_go_on(desk: Desk) -> None:
-    asked = 0
-
-    def check() -> None:
-        nonlocal asked
-        asked += 1
-        raise LapsedError("the lease has run out")
-
-    desk.on_check = check
-    with pytest.raises(LapsedError):
-        await beside_it(desk, range(10), double)
-    assert (asked, desk.ledger.done) == (1, 0)
-
-
-def test_a_source_is_opened_once_and_closed(desk: Desk) -> None:
-    closed: list[bool] = []
-
-    def after(_cursor: Any) -> Iterable[tuple[int, int]]:
-        try:
-            for n in range(10):
-                yield n, n
-        finally:
-            closed.append(True)
-
-    with pytest.raises(BudgetSpentError):
-        each_sync(desk, desk.begin(), Seek(after), picky, key=str)
-    with pytest.raises(BudgetSpentError):
-        asyncio.run(in_loop(desk, Seek(after), picky))
-    assert closed == [True, True]
