@@ -185,6 +185,7 @@ class FirmwareRollout(Mission):
         """What became of each."""
         payload, context = tools.payload, tools.context
         lines = [_line(one) for one in tools.children]
+        tools.progress(len(lines), context.total)
         link = await asyncio.to_thread(_write, tools.file("report.jsonl"), lines)
         bad = [line for line in lines if line["status"] != "SUCCEEDED"]
         result = {

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.gadgets import Gadgets, gadgets_of
+from tests.gadgets import ENDED, Gadgets, gadgets_of
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -37,7 +37,7 @@ async def test_a_rollout_takes_canaries_first_and_tells_of_each(field: Gadgets) 
     assert (result["gadgets"], result["not_begun"]) == (25, 0)
     assert result["ended"] == {"confirmed": 24, "device_unreachable": 1}
     assert [line["gadget"] for line in result["failures"]] == ["gadget.0042"]
-    assert document["progress"] == {"done": 25, "total": 25, "message": "the last ones"}
+    assert document["progress"] == {"done": 25, "total": 25, "message": None}
     answer = await field.front.client.get(result["report"])
     assert len(answer.text.splitlines()) == 25
     lines = field.report(document)
@@ -69,7 +69,8 @@ async def test_a_spent_budget_stops_it_and_a_replay_goes_on_where_it_is_mended(f
     assert result["ended"]["device_refused"] == 3, "one more than may"
     assert result["not_begun"] >= 20 - 3 - 4
     assert await field.over(root), "who was told to end has ended before it was told of"
-    begun = [line["gadget"] for line in field.report(document)]
+    begun = {line["gadget"]: line["status"] for line in field.report(document)}
+    assert ENDED.issuperset(begun.values())
     assert set(field.versions([one for one in gadgets if one not in begun]).values()) == {"1.0.0"}
     for gadget in bad:
         field.hand(gadget, bricked=False)
