@@ -104,6 +104,7 @@ class DeviceSequence(Mission):
         steps: list[Step] = Field(
             min_length=1,
             max_length=50,
+            description="each an act (entity, action, value), a look (entity, expect, within_s) or a wait (wait_s)",
             examples=[
                 [
                     {"entity": "lock.front_door", "action": "unlock"},
@@ -115,7 +116,7 @@ class DeviceSequence(Mission):
             default_factory=list,
             alias="finally",
             max_length=10,
-            description="done in the end, all of it and in this order, whatever became of the steps",
+            description="acts that are done in the end, whatever became of the steps",
             examples=[[{"entity": "lock.front_door", "action": "lock"}]],
         )
 
@@ -140,7 +141,7 @@ class DeviceSequence(Mission):
                 _begin(tools, _step(n), step)
                 return WaitForChildren("all", on_failure="continue")
             if not child.succeeded:
-                return Fail(f"step {n}, {_said(step)}: {why(child)}", ErrorCode.CHILD_FAILED, _result(tools))
+                return Fail(f"step {n}, {_said(step)}: {why(child)}", ErrorCode.CHILD_FAILED, _steps(tools))
         return Go("done")
 
     @undo("DOING_STEPS", retry=BACK)
@@ -156,7 +157,7 @@ class DeviceSequence(Mission):
         if (more := _finishing(tools, "finally")) is not None:
             return more
         _tell(tools, len(tools.payload.steps) + len(tools.payload.last))
-        return Go("finished", _result(tools))
+        return Go("finished", {**_steps(tools), **_last(tools)})
 
 
 Tools = Toolbox[DeviceSequence.Payload, DeviceSequence.Context]
@@ -206,15 +207,17 @@ def _tries(known: Mapping[str | None, ChildMission], of: str) -> Iterator[ChildM
     return (child for name, child in known.items() if name is not None and name.startswith(f"{of}."))
 
 
-def _result(tools: Tools) -> dict[str, Any]:
-    """A row for each step, and for each act of `finally`."""
+def _steps(tools: Tools) -> dict[str, Any]:
+    """A row for each step. Of a sequence that fails that is all: `finally` comes after it, and `undone` tells of it."""
     known = {child.name: child for child in tools.children}
-    steps = [_row(step, known.get(_step(n))) for n, step in enumerate(tools.payload.steps, 1)]
-    last = [
-        _row(act, next((child for child in _tries(known, f"finally {n}") if child.succeeded), None))
-        for n, act in enumerate(tools.payload.last, 1)
-    ]
-    return {"steps": steps, "finally": last}
+    return {"steps": [_row(step, known.get(_step(n))) for n, step in enumerate(tools.payload.steps, 1)]}
+
+
+def _last(tools: Tools) -> dict[str, Any]:
+    """A row for each act of `finally`, as it was done at last."""
+    known = {child.name: child for child in tools.children}
+    done = [[one for one in _tries(known, f"finally {n + 1}") if one.succeeded] for n in range(len(tools.payload.last))]
+    return {"finally": [_row(act, one) for act, [one] in zip(tools.payload.last, done, strict=True)]}
 
 
 def _row(step: ActStep | LookStep | WaitStep, end: ChildMission | None) -> dict[str, Any]:

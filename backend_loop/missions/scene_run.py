@@ -45,15 +45,18 @@ class SceneRun(Mission):
         model_config = ConfigDict(extra="allow")
 
         actions: list[SceneAction] = Field(
-            min_length=1, max_length=100, examples=[[{"entity": "light.hall", "action": "turn_on"}]]
+            min_length=1,
+            max_length=100,
+            description="each an entity, an action, its value where it takes one, and an on_failure of its own",
+            examples=[[{"entity": "light.hall", "action": "turn_on"}]],
         )
         order: Literal["parallel", "sequence"] = Field(
             "parallel", description="sequence: each begins when the one before has ended"
         )
         on_failure: OnFailure = Field(
             "continue",
-            description="continue: the scene succeeds nevertheless, as long as anything was done, and counts it in "
-            "`failed`; stop: nothing further begins, and the scene fails",
+            description="continue: it is counted, and the scene succeeds if anything was done; "
+            "stop: nothing further begins, and the scene fails",
         )
         pause_s: float = Field(0, ge=0, le=600, description="in sequence: seconds between one's end and the next")
 
