@@ -1,11 +1,14 @@
 """What has become of the chunks of a run so far, as its children tell it."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from backend_loop.etl.chunk_file import Tally
 from backend_loop.pipeline import Line, Step
 from backend_loop.toolbox import ChildMission
+
+ROUND: Final = "@"
+"""In the name of a child, between that of its step and what tells the children of one run from those of others."""
 
 
 class Account(NamedTuple):
@@ -26,7 +29,7 @@ class Account(NamedTuple):
 
 def account(line: Line, children: Iterable[ChildMission]) -> Account:
     """By the children of a run, whose results are tallies: each stage hands on what the one before has rejected."""
-    known = {child.name or "": child for child in children}
+    known = {(child.name or "").partition(ROUND)[0]: child for child in children}
     rejected, loaded, failed = 0, dict[int, Tally](), dict[int, str]()
     for chunk in range(len(line.sizes)):
         tally = None

@@ -1,6 +1,7 @@
 """The table that is loaded: made if it is not there, and each chunk in one transaction that also says that it is in.
 
-So a chunk that is loaded a second time, by a second try or by a worker that was taken for dead, counts once.
+So a chunk that is loaded a second time, by a second try or by a worker that was taken for dead, counts once; and what
+was rejected of it is known as surely as the rest is loaded.
 """
 
 import sqlite3
@@ -18,8 +19,8 @@ from backend_loop.etl.rules import Kind, Scalar
 CHUNKS: Final = """
 CREATE TABLE IF NOT EXISTS dualloop_etl_chunks (
   load TEXT NOT NULL, chunk INTEGER NOT NULL, stamp TEXT NOT NULL, at REAL NOT NULL,
-  rows INTEGER NOT NULL, rejected INTEGER NOT NULL, PRIMARY KEY (load, chunk)
-) WITHOUT ROWID"""
+  rows INTEGER NOT NULL, rejected INTEGER NOT NULL, lines BLOB NOT NULL, PRIMARY KEY (load, chunk)
+)"""
 
 KEPT_S: Final = 90 * 86_400.0
 """How long it is known that a chunk is in: longer than a dead letter can be replayed."""
@@ -79,33 +80,43 @@ class Table:
         found = self._db.execute(asked, (self._load, chunk)).fetchone()
         return None if found is None else Tally(*found)
 
-    def fill(
-        self, chunk: int, items: Iterable[Item], reject: Callable[[Item], object], sealed: Callable[[Tally], object]
-    ) -> Tally:
-        """Load a chunk, whole or not at all.
+    def fill(self, chunk: int, items: Iterable[Item], rows: int, check: Callable[[], object]) -> Tally:
+        """Load a chunk, whole or not at all, with what is rejected of it.
 
         Args:
             chunk: which one.
-            items: of the chunk; those that are rejected already stay so.
-            reject: is told of each that is rejected.
-            sealed: called once all are in, before that is committed; what it raises undoes all of it.
+            items: of the chunk, with those that are rejected already; not touched if it is in.
+            rows: how many there are to be.
+            check: called last thing before it is committed; what it raises undoes all of it.
+
+        Raises:
+            TableError: there are more of them, or less.
         """
-        rows = rejected = 0
         with _transaction(self._db):
             if (before := self.known(chunk)) is not None:
                 return before
+            put, rejects = 0, list[bytes]()
             for item in items:
                 reason = item.reason if item.row is None else self._put(item.row)
                 if reason is None:
-                    rows += 1
+                    put += 1
                 else:
-                    rejected += 1
-                    reject(item.rejected(reason))
-            tally = Tally(rows, rejected)
-            sealed(tally)
-            values = (self._load, chunk, self._stamp, time.time(), *tally)
-            self._db.execute("INSERT INTO dualloop_etl_chunks VALUES (?, ?, ?, ?, ?, ?)", values)
-        return tally
+                    rejects.append(item.rejected(reason).told())
+            if put + len(rejects) != rows:
+                raise TableError(f"{put + len(rejects)} rows have come to be loaded, and {rows} were surveyed")
+            values = (self._load, chunk, self._stamp, time.time(), put, len(rejects), b"".join(rejects))
+            self._db.execute("INSERT INTO dualloop_etl_chunks VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+            check()
+        return Tally(put, len(rejects))
+
+    def rejects(self, chunk: int) -> bytes:
+        """The lines of the report that are about a chunk that is in."""
+        asked = "SELECT lines FROM dualloop_etl_chunks WHERE load = ? AND chunk = ?"
+        return bytes(self._db.execute(asked, (self._load, chunk)).fetchone()[0])
+
+    def forget_rejects(self) -> None:
+        """Once they are in the report."""
+        self._db.execute("UPDATE dualloop_etl_chunks SET lines = x'' WHERE load = ?", (self._load,))
 
     def _put(self, row: Mapping[str, Scalar]) -> str | None:
         """Why the row is not in; None: it is."""

@@ -7,22 +7,22 @@ alone are told so by ``DUALLOOP_POOLS``: ``etl-extract``, ``etl-transform``, ``e
 
 Whatever dies, each good row is in the table once: a stage writes a whole file or none, and a chunk is loaded in one
 transaction that says so. Each bad row is in the report, with its line, the reason and its text. What was loaded stays,
-also where the run fails later; its replay goes on with the rest.
+also where the run fails or is cancelled later; a replay loads the rest.
 """
 
+import asyncio
 import os
-import shutil
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import IO, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel
 from pydantic_core import to_json
 
 from backend_loop.database import connect
 from backend_loop.etl import chunk_file, source
-from backend_loop.etl.account import account
+from backend_loop.etl.account import ROUND, Account, account
 from backend_loop.etl.chunk_file import Tally
 from backend_loop.etl.job import Job
 from backend_loop.etl.records import SourceError
@@ -42,11 +42,7 @@ DAY_S: Final = 86_400.0
 STAGE_S: Final = 300.0
 """What one chunk may take in one stage."""
 
-EXTRACTED, TRANSFORMED, REJECTS = "extracted", "transformed", "rejects"
-
-
-REASON: Final = 300
-"""Characters of why a chunk is not in the table."""
+EXTRACTED, TRANSFORMED = "extracted", "transformed"
 
 
 class NotOfARunError(Exception):
@@ -124,34 +120,21 @@ class EtlLoad(Mission):
     type = "etl.load"
     pool = "etl-load"
     priority = Priority.BULK
-    permanent = (SourceError, NotOfARunError)
+    permanent = (TableError, NotOfARunError)
     table = steps("LOADING")
     Payload = Chunk
 
     @state("LOADING", runs="thread", acting=True, timeout_s=STAGE_S)
     def load(self, tools: Tools) -> Outcome:
-        """The rejects are written before the rows are committed: whoever finds the rows in finds them too."""
+        """In one transaction; whoever comes a second time finds the chunk in, and needs its files no more."""
         chunk = tools.payload
+        extracted, transformed = _place(tools, EXTRACTED), _place(tools, TRANSFORMED)
         with closing(connect(tools.database)) as db:
             table = Table(db, chunk.job, chunk.load, chunk.stamp)
-            tally = table.known(chunk.n) or self._fill(tools, table)
-        for what in (EXTRACTED, TRANSFORMED):
-            _place(tools, what).unlink(missing_ok=True)
+            tally = table.fill(chunk.n, chunk_file.read(transformed), chunk.piece.rows, tools.check)
+        for file in (extracted, transformed):
+            file.unlink(missing_ok=True)
         return Go("done", result=tally._asdict())
-
-    @staticmethod
-    def _fill(tools: Tools, table: Table) -> Tally:
-        chunk, file = tools.payload, _file(tools, REJECTS)
-        with file.path.open("wb") as rejects:
-
-            def seal(tally: Tally) -> None:
-                if sum(tally) != chunk.piece.rows:
-                    raise SourceError(f"{sum(tally)} rows have come to be loaded, and {chunk.piece.rows} were surveyed")
-                rejects.flush()
-                file.publish()  # asks last thing whether this run may go on
-
-            items = chunk_file.read(_place(tools, TRANSFORMED))
-            return table.fill(chunk.n, items, lambda item: rejects.write(item.told()), seal)
 
 
 def _place(tools: Tools, what: str) -> Path:
@@ -182,8 +165,7 @@ class EtlRun(Mission):
     table: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "SURVEYING": {"surveyed": "PREPARING"},
         "PREPARING": {"prepared": "MOVING"},
-        "MOVING": {"moved": "REPORTING"},
-        "REPORTING": {"reported": "TIDYING"},
+        "MOVING": {"moved": "TIDYING"},
         "TIDYING": {"tidied": "SUCCEEDED"},
     }
 
@@ -191,22 +173,17 @@ class EtlRun(Mission):
         """What is to be moved from where to where."""
 
     class Context(BaseModel):
-        """The chunks, the key under which they are loaded, and what became of them.
+        """The chunks, and what became of them.
 
         Attributes:
-            rows, rejected: of the chunks that are in the table.
-            left: the chunks that are not, and why.
-            spent: why not all of them were moved.
-            report: link to all rejects.
+            load: key under which they are loaded.
+            round: tells the children of one run of MOVING from those of a run before a replay.
         """
 
         survey: Survey = Survey()
         load: str = ""
-        rows: int = 0
-        rejected: int = 0
-        left: dict[int, str] = {}
-        spent: str | None = None
-        report: str | None = None
+        round: int = 0
+        result: dict[str, Any] = {}
 
     @state("SURVEYING", runs="process", timeout_s=STAGE_S)
     def look(self, tools: StepTools[Payload, Context]) -> Outcome:
@@ -231,59 +208,33 @@ class EtlRun(Mission):
             Table(db, tools.payload, tools.key, tools.context.survey.stamp).prepare()
         return Go("prepared")
 
-    @state("MOVING")
+    @state("MOVING", timeout_s=STAGE_S)
     async def move(self, tools: Toolbox[Payload, Context]) -> Outcome:
-        """Begin what may begin, then wait for whoever ends next."""
+        """Begin what may begin, then wait for whoever ends next; in the end tell what is not in the table."""
         context, survey = tools.context, tools.context.survey
+        if not tools.children:
+            context.round = tools.fence  # what an earlier run has extracted is not there any more: nobody is met again
         line = _line(tools.payload, survey)
         so_far = account(line, tools.children)
         standing = line.standing(so_far.ends, so_far.rejected)
         for step in standing.begin:
-            chunk = Chunk(
-                job=tools.payload,
-                n=step.chunk,
-                piece=survey.pieces[step.chunk],
-                columns=survey.columns,
-                stamp=survey.stamp,
-                load=context.load,
-            )
-            tools.spawn(step.stage.type, chunk, name=step.name)
+            chunk = _chunk(tools.payload, context, step.chunk)
+            tools.spawn(step.stage.type, chunk, name=f"{step.name}{ROUND}{context.round}")
         tools.progress(standing.through + standing.lost, survey.rows, f"{len(so_far.loaded)} chunks are loaded")
         if not standing.over:
             return WaitForChildren("any", "continue")
-        context.rows, context.rejected = (sum(part) for part in zip((0, 0), *so_far.loaded.values(), strict=True))
-        context.spent = standing.spent
-        left = [chunk for chunk in range(len(survey.pieces)) if chunk not in so_far.loaded]
-        context.left = {chunk: so_far.failed.get(chunk, f"not loaded: {standing.spent}")[:REASON] for chunk in left}
+        context.result = await asyncio.to_thread(_report, tools, so_far, standing.spent)
+        if standing.spent is not None:
+            return Fail(standing.spent, result=context.result)
         return Go("moved")
-
-    @state("REPORTING", runs="thread", timeout_s=STAGE_S)
-    def report(self, tools: StepTools[Payload, Context]) -> Outcome:
-        """One file of all that is not in the table, in the order of the source."""
-        file, context = tools.file("rejects.jsonl"), tools.context
-        with file.path.open("wb") as report:
-            for n, piece in enumerate(context.survey.pieces):
-                tools.check()
-                _tell(report, tools, n, piece)
-        if context.rejected or context.left:
-            context.report = file.publish()
-        return Go("reported")
 
     @state("TIDYING", runs="thread", timeout_s=STAGE_S)
     def tidy(self, tools: StepTools[Payload, Context]) -> Outcome:
-        """Remove what lay between the stages."""
+        """Remove what lay between the stages, and what is in the report now."""
         _tidy(tools)
-        context, survey = tools.context, tools.context.survey
-        result = {
-            "table": tools.payload.table,
-            "rows": survey.rows,
-            "loaded": context.rows,
-            "rejected": context.rejected,
-            "lost": survey.rows - context.rows - context.rejected,
-            "chunks": len(survey.pieces),
-            "report": context.report,
-        }
-        return Go("tidied", result=result) if context.spent is None else Fail(context.spent, result=result)
+        with closing(connect(tools.database)) as db:
+            Table(db, tools.payload, tools.context.load, tools.context.survey.stamp).forget_rejects()
+        return Go("tidied", result=tools.context.result)
 
 
 def _line(job: Job, survey: Survey) -> Line:
@@ -296,25 +247,47 @@ def _line(job: Job, survey: Survey) -> Line:
     return Line(stages, [piece.rows for piece in survey.pieces], job.budget.budget)
 
 
-def _tell(report: IO[bytes], tools: StepTools[EtlRun.Payload, EtlRun.Context], n: int, piece: Piece) -> None:
-    """Of one chunk: the rejects as they were loaded; of one that is not, what is known, and then what is not."""
-    folder, why = _folder(tools, tools.task_id), tools.context.left.get(n)
-    if why is None:
-        with (folder / name_of(n, REJECTS)).open("rb") as rejects:
-            shutil.copyfileobj(rejects, report)
-        return
-    told = 0
-    for place in (folder / name_of(n, what) for what in (TRANSFORMED, EXTRACTED)):
-        if place.exists():
-            for item in chunk_file.read(place):
-                if item.row is None:
-                    report.write(item.told())
-                    told += 1
+def _chunk(job: Job, context: EtlRun.Context, n: int) -> Chunk:
+    survey = context.survey
+    return Chunk(job=job, n=n, piece=survey.pieces[n], columns=survey.columns, stamp=survey.stamp, load=context.load)
+
+
+def _report(tools: Toolbox[EtlRun.Payload, EtlRun.Context], so_far: Account, spent: str | None) -> dict[str, Any]:
+    """The result, by what the database says; with a file of all that is not in the table, in the source's order."""
+    job, context, survey = tools.payload, tools.context, tools.context.survey
+    file, loaded, rejected = tools.file("rejects.jsonl"), 0, 0
+    with closing(connect(tools.database)) as db, file.path.open("wb") as report:
+        table = Table(db, job, context.load, survey.stamp)
+        for n, piece in enumerate(survey.pieces):
+            if (tally := table.known(n)) is not None:
+                report.write(table.rejects(n))
+                loaded, rejected = loaded + tally.rows, rejected + tally.rejected
+            else:
+                why = so_far.failed.get(n, f"not loaded: {spent}")
+                report.write(_left(_folder(tools, tools.task_id), n, piece, why))
+    return {
+        "table": job.table,
+        "rows": survey.rows,
+        "loaded": loaded,
+        "rejected": rejected,
+        "lost": survey.rows - loaded - rejected,
+        "chunks": len(survey.pieces),
+        "report": file.publish() if loaded < survey.rows else None,
+    }
+
+
+def _left(folder: Path, n: int, piece: Piece, why: str) -> bytes:
+    """Of a chunk that is not in: the rejects as far as they are known, and that the rest of it is not."""
+    rejects = list[bytes]()
+    for file in (folder / name_of(n, TRANSFORMED), folder / name_of(n, EXTRACTED)):
+        if file.exists():
+            rejects = [item.told() for item in chunk_file.read(file) if item.row is None]
             break
-    report.write(to_json({"line": piece.line, "reason": why, "rows": piece.rows - told}) + b"\n")
+    rest = {"line": piece.line, "reason": why, "rows": piece.rows - len(rejects)}
+    return b"".join(rejects) + to_json(rest) + b"\n"
 
 
-def _folder(tools: StepTools[Any, Any], run: str) -> Path:
+def _folder(tools: StepTools[Any, Any] | Toolbox[Any, Any], run: str) -> Path:
     """Where the files of a run lie."""
     if tools.files.folder is None:
         raise RuntimeError("nothing here keeps files")

@@ -24,7 +24,7 @@ def test_each_chunk_is_counted_by_the_last_stage_that_it_is_through() -> None:
         (
             child("extract:0", "SUCCEEDED", 1),
             child("extract:1", "SUCCEEDED", 2),
-            child("load:0", "SUCCEEDED", 3),
+            child("load:0@17", "SUCCEEDED", 3),
             child("extract:2", "SUCCEEDED", 4),
             child("load:1", None),
             child("load:2", "FAILED", error="the disk is full"),
