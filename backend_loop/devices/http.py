@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
@@ -26,6 +26,10 @@ from shared.clock import now_ms, parse_rfc3339
 
 NOT_NOW: Final = frozenset({HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 """The bridge says that nothing was done, and that it may be asked again."""
+
+
+CONNECT: Final = 0.9
+"""Share of the time there is that connecting may take."""
 
 
 class _Change(BaseModel):
@@ -120,39 +124,25 @@ class HttpDevice:
         """See `Device.act`."""
         entity = command.entity
         body = {"action": command.action, "value": command.value, "key": key, "fence": fence}
-        sent = False
-
-        async def watch(step: str, _: Mapping[str, Any]) -> None:
-            nonlocal sent
-            sent = sent or step.endswith("send_request_headers.started")
-
         try:
-            answer = await self._send("POST", f"{self._url(entity)}/act", deadline, traceparent, body, watch)
-        except (httpx.TransportError, TimeoutError) as fault:
-            if sent:
-                raise ActUnknown(f"{entity} was told and did not answer: {_why(fault)}") from fault
+            answer = await self._send("POST", f"{self._url(entity)}/act", deadline, traceparent, body)
+        except httpx.ConnectError as fault:
             raise DeviceUnreachable(f"{entity} was not told: {_why(fault)}") from fault
+        except (httpx.TransportError, TimeoutError) as fault:
+            raise ActUnknown(f"{entity} was told and did not answer: {_why(fault)}") from fault
         if not answer.is_success:
             raise _act_fault(entity, answer)
 
-    async def _send(  # noqa: PLR0913, PLR0917  one request has this many parts
-        self,
-        method: str,
-        url: str,
-        deadline: float,
-        traceparent: str | None,
-        body: Any = None,
-        watch: Callable[[str, Mapping[str, Any]], Awaitable[None]] | None = None,
+    async def _send(
+        self, method: str, url: str, deadline: float, traceparent: str | None, body: Any = None
     ) -> httpx.Response:
         left = deadline - time.monotonic()
         if left <= 0:
             raise DeviceUnreachable("no time is left to ask the device")
         headers = {} if traceparent is None else {"traceparent": traceparent}
-        extensions = {} if watch is None else {"trace": watch}
-        async with asyncio.timeout(left):  # httpx counts each phase by itself
-            return await self._client.request(
-                method, url, json=body, headers=headers, timeout=left, extensions=extensions
-            )
+        timeout = httpx.Timeout(left, connect=CONNECT * left)  # first, so that it is known that nothing was sent
+        async with asyncio.timeout(left):  # the client counts each phase by itself
+            return await self._client.request(method, url, json=body, headers=headers, timeout=timeout)
 
     def _url(self, entity: str) -> str:
         return f"{self._base}/devices/{quote(entity, safe='')}"

@@ -78,10 +78,8 @@ class HomeWire(Wire):
         """
         self.gadgets[entity].change(values, "hand", self._now())
 
-    async def answered(self, call: Call, request: httpx.Request) -> httpx.Response:
+    async def answered(self, call: Call, request: httpx.Request) -> httpx.Response:  # noqa: ARG002  of the base
         """See `Wire`."""
-        if (trace := request.extensions.get("trace")) is not None:
-            await trace("http11.send_request_headers.started", {})
         entity = call.path.split("/")[1]
         gadget = self.gadgets.get(entity)
         if gadget is None:
