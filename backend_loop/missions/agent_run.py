@@ -205,9 +205,11 @@ class AgentRun(Mission):
                 continue  # it was no call at all
             try:
                 wish = checked(Wanted(call.id, call.function, call.arguments), allowed)
-                call.task_id = _spawn(tools, n, wish, call) if room else None
-                call.answer = "" if room else refusal(f"{AT_ONCE} at once are enough: call it again")
-                room -= bool(room)
+                if room:
+                    call.task_id = _spawn(tools, n, wish, call)
+                    room -= 1
+                else:
+                    call.answer = refusal(f"{AT_ONCE} at once are enough: call it again")
             except (NotAllowedError, SpawnError) as fault:
                 call.answer = refusal(str(fault))
         tools.context.refused = [*tools.context.refused, *_refused(tools.context)][:REFUSALS]

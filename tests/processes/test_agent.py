@@ -9,7 +9,7 @@ import pytest
 
 from tests.home import running_home
 from tests.processes import fatal
-from tests.processes.commands import Front
+from tests.processes.commands import Front, events
 from tests.processes.test_commit_boundaries import client_of, commits, mortal, revived
 from tests.services import OutsideServices
 from tests.stories.stack import running
@@ -106,6 +106,9 @@ async def test_b01_b49_workers_that_die_with_a_thinking_model_lose_nothing(redis
                 assert document["result"]["answer"] == "The lamp in the study is on."
                 assert document["result"]["steps"] == 2
                 assert '"event":"suspect"' in worker.tail(10**6)
+                log = b"\n".join(events(stack, one))
+                assert b'"event":"reclaimed","deaths":2' in log
+                assert b'"event":"retry"' not in log, "alone it has the model too"
                 assert len(await tools_of(front, one)) == 1
                 assert len(home.acts(STUDY)) == 1
 
