@@ -154,11 +154,11 @@ class ChildLine:
         self._waiting = None
         if waiting.cancelled():
             return {"go": "cut"}
-        error = waiting.exception()
-        if isinstance(error, CheckpointError):
-            return {"go": UNKEPT, "why": str(error), "code": error.code}
-        if isinstance(error, LostError):
+        failed = waiting.exception()
+        if isinstance(failed, CheckpointError):
+            return {"go": UNKEPT, "why": str(failed), "code": failed.code}
+        if isinstance(failed, LostError):
             return {"go": "cut"}  # the runner knows it
-        if error is not None:
-            raise error
+        if failed is not None:
+            raise failed
         return {"go": ""}

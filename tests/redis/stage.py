@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from tests.redis.audit import Shard, faults, leftovers, read
 from tests.redis.model import DEADLINE, Mission
@@ -76,8 +76,9 @@ class Stage(Time, Operators):
         if more == "permit":
             wake_at = FAR if wake_at is None else wake_at
         made = make(hand, move, state, undoing=undoing, wake_at=wake_at, act=act, permit=more == "permit")
-        if m is not None and more in ("kept", "runs") and move in ("stay", "offer", "yield"):
-            made = replace(made, state=m.state, events=made.events[1:], midway=more)  # the handler goes on
+        if m is not None and more in ("kept", "runs") and move in ("stay", "offer", "yield"):  # the handler goes on
+            midway: Literal["kept", "runs"] = "kept" if more == "kept" else "runs"
+            made = replace(made, state=m.state, events=made.events[1:], midway=midway)
         said = self._said(hand) if state == "B" else ""
         return replace(made, begins=act and bool(m and m.permits), progress=said)  # who has permits is about to begin
 

@@ -49,6 +49,14 @@ CORE: Final = frozenset(
         "of_two_replays_one_wins",
         "the_third_loss_of_an_owner_that_carried_nothing_else_convicts",
         "it_yields_to_urgent_work",
+        # midway
+        "a_commit_carries_it",
+        "a_late_word_does_not_hide_what_a_commit_has_said_since",
+        "deaths_count_anew_behind_one_with_something_new",
+        "nor_has_who_was_taken_over_by_himself",
+        "the_handler_keeps_its_permits",
+        "the_result_has_the_newest",
+        "unless_it_gives_its_slot_back",
     }
 )
 """Guards that a random search has to miss too: if it does not, it searches in the wrong places."""

@@ -304,7 +304,7 @@ async def test_progress_is_told_while_the_handler_runs_and_not_each_time_it_is_s
             tools.progress(n, 1000)
 
         async def newest() -> bool:
-            return await said() == 999
+            return bool(await said() == 999)
 
         await eventually(newest)
         assert (await bench.record()).get("rev", "0") == "0"
@@ -314,7 +314,12 @@ async def test_progress_is_told_while_the_handler_runs_and_not_each_time_it_is_s
     store = bench.store()
     flights, sent = store.reports._flights, list[Any]()
     add = flights.add
-    flights.add = lambda head, item: (sent.append(item), add(head, item))[1]  # type: ignore[method-assign]
+
+    def counted(head: Any, item: Any) -> Any:
+        sent.append(item)
+        return add(head, item)
+
+    flights.add = counted  # type: ignore[method-assign]
     await bench.take(play)
     await (await bench.claim(store)).run()
     assert (await bench.result())["progress"]["done"] == 1000
