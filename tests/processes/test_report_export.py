@@ -13,7 +13,7 @@ from tests.processes import fatal
 from tests.processes.commands import Front
 from tests.processes.test_commit_boundaries import revived
 from tests.reports import fill
-from tests.stories.stack import Stack, running
+from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
 
 COUNT = 50_000
@@ -82,9 +82,31 @@ async def test_a_killed_child_process_costs_a_try_and_not_the_file(redis_url: st
         while kills < 2 and (await front.result(one, wait=0))["finished_at"] is None:
             far = await done(front, one)
             await eventually(partial(_further, front, one, far))
-            kills += _kill_children(stack.workers[0].running.pid)
+            kills += _signal_children(stack.workers[0], signal.SIGKILL)
         assert kills, "it was over before anything could be killed"
         assert await exported(front, one) == undisturbed
+        await front.client.aclose()
+
+
+@pytest.mark.timeout(300)
+async def test_b17_whoever_thaws_after_its_takeover_spoils_nothing(redis_url: str, tmp_path: Path) -> None:
+    """Worker and child are frozen with the file open; another worker goes on, and is done before they wake up."""
+    async with running(redis_url, tmp_path, DUALLOOP_LEASE_S="1.2") as stack:
+        front, [old] = Front(stack.foregrounds[0]), stack.workers
+        undisturbed = await whole(stack, front)
+        one = await front.send("report.export", **COMMAND)
+        await eventually(partial(_further, front, one, 0))
+        assert _signal_children(old, signal.SIGSTOP)
+        old.freeze()
+        assert await done(front, one) < COUNT, "it was over before anybody could be frozen"
+        await stack.start([stack.worker()])
+        assert await exported(front, one) == undisturbed
+        old.thaw()
+        _signal_children(old, signal.SIGCONT)
+        await eventually(lambda: "lease lost" in old.tail(10**6), 30, "it has seen that it was overtaken")
+        assert await old.stop() == 0
+        assert await exported(front, one) == undisturbed
+        assert [path.name for path in _files(stack, one)] == ["report.csv"], "no part is left behind"
         await front.client.aclose()
 
 
@@ -93,11 +115,12 @@ async def _further(front: Front, one: str, far: float) -> bool:
     return document["finished_at"] is not None or (document["progress"] or {}).get("done", 0) > far
 
 
-def _kill_children(worker: int) -> int:
-    """SIGKILL to the processes in which a worker runs handlers; how many."""
-    children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
+def _signal_children(worker: Part, signum: signal.Signals) -> int:
+    """To the processes in which a worker runs handlers; how many."""
+    pid = worker.running.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     for child in children:
-        os.kill(int(child), signal.SIGKILL)
+        os.kill(int(child), signum)
     return len(children)
 
 
