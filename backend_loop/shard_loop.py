@@ -21,6 +21,7 @@ from backend_loop.spawning import Spawning
 from backend_loop.store import Claimed, LapsedError, LostError, Store
 from backend_loop.suspects import Suspect, Suspects, is_suspect
 from backend_loop.toolbox import Outside
+from backend_loop.webhooks.sender import Webhooks
 from shared.errors import RedisAwayError
 from shared.logs import get
 from shared.loop import After, Answer, Idle, Loop
@@ -86,6 +87,7 @@ class ShardLoop:
             device=device,
             services=services,
             model=model,
+            webhooks=Webhooks.of(settings),
             spawning=spawning,
             files=Files(settings.files_path),
             database=settings.database_url,

@@ -35,6 +35,7 @@ from backend_loop.solo_verbs import SoloVerbs
 from backend_loop.spawning import Spawning
 from backend_loop.store import Claimed, LostError, Store
 from backend_loop.toolbox import Outside
+from backend_loop.webhooks.sender import Webhooks
 from shared import keys, logs, telemetry
 from shared.catalogue import Catalogue
 from shared.errors import RedisAwayError
@@ -135,6 +136,7 @@ class Solo:
             device=HttpDevice(settings.home_url, client) if settings.home_url else None,
             services=Services(settings.outside_url, client) if settings.outside_url else None,
             model=model_of(settings, client),
+            webhooks=Webhooks.of(settings),
             spawning=spawning,
             files=Files(settings.files_path),
             database=settings.database_url,

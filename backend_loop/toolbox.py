@@ -1,36 +1,28 @@
 """What a handler is given: its context, the facts of its run, and guarded ways to the outside."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from backend_loop.child_missions import ChildMission, children_of
 from backend_loop.children import Child
 from backend_loop.devices.protocol import Command, Device, DeviceUnreachable, Reading
-from backend_loop.files import NO_FILES, File, Files
-from backend_loop.lease import Lease
+from backend_loop.files import File, Files
 from backend_loop.machine import Course
 from backend_loop.midway import Midway
-from backend_loop.model import Model
 from backend_loop.outcomes import LONGEST_S
-from backend_loop.redis_clock import RedisClock
-from backend_loop.reporting import Reports
+from backend_loop.outside import Outside
 from backend_loop.services import Services, ServiceUnavailable, Stamp
-from backend_loop.spawning import Brood, Parent, SpawnError, Spawning
+from backend_loop.spawning import Brood, Parent, SpawnError
 from backend_loop.store import Claimed, LapsedError
 from backend_loop.thought import Function, Thought
 from shared.catalogue import Row
 from shared.envelope import Envelope
 from shared.status import Priority
 from shared.telemetry import Trace
-
-if TYPE_CHECKING:
-    from backend_loop.admission import Admission
-    from backend_loop.executors import Executors
 
 __all__ = ["ChildMission", "DeadlinePassedError", "Outside", "Toolbox", "children_of"]
 
@@ -40,49 +32,6 @@ C = TypeVar("C", bound=BaseModel)
 
 class DeadlinePassedError(Exception):
     """The mission's deadline came before the act: nothing was sent."""
-
-
-def _nothing(_handler: Callable[..., Any]) -> None:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """What the worker has to offer.
-
-    Args:
-        clock: Redis' time.
-        lease: of the shard.
-        admission: asked before each handler, of permits and breakers.
-        executors: for handlers that run in a thread or a process.
-        wakes: told in how many seconds a mission that now waits is due, so that nobody sleeps through it.
-        max_output: bytes that a commit's document, result and events may have together.
-        device: the way to devices, if there is one.
-        services: the way to outside services, if there is one.
-        model: the way to a language model, if there is one.
-        spawning: makes children.
-        files: the folder of the files that missions make.
-        database: URL of the database, for `backend_loop.database.connect`.
-        data: folder of the files that missions may read.
-        ran: told of each handler that has answered, before that is committed.
-        reports: tells how far handlers are while they run; without, their commits do.
-    """
-
-    clock: RedisClock
-    lease: Lease
-    admission: "Admission"
-    executors: "Executors"
-    wakes: Callable[[float], None]
-    max_output: int = 1024 * 1024
-    device: Device | None = None
-    services: Services | None = None
-    model: Model | None = None
-    spawning: Spawning | None = None
-    files: Files = NO_FILES
-    database: str = ""
-    data: Path = Path("data")
-    ran: Callable[[Callable[..., Any]], None] = _nothing
-    reports: Reports | None = None
 
 
 class Toolbox(Generic[P, C]):
@@ -376,6 +325,21 @@ class Toolbox(Generic[P, C]):
         return await model.think(
             messages, functions, within_s=self._within(within_s), key=self.key, traceparent=self.traceparent
         )
+
+    async def deliver(self, url: str, body: str, *, within_s: float = 15.0) -> int:
+        """Send a signed webhook, with this state's key as its id, unless lease or deadline are gone.
+
+        Returns:
+            The status of success that was answered.
+
+        Raises:
+            ServiceUnavailable, ServiceRefused: see `backend_loop.webhooks.sender`.
+            DeadlinePassedError, LapsedError: see `check`.
+        """
+        if self._outside.webhooks is None:
+            raise ServiceUnavailable("nothing here sends webhooks")
+        self.check()
+        return await self._outside.webhooks.send(url, body, key=self.key, within_s=self._within(within_s))
 
     def announced(self, type: str) -> Row | None:  # noqa: A002  the word of the contract
         """What is known of a mission type in its newest version, here or by a live worker; None: nothing."""

@@ -1,5 +1,8 @@
 """One settings class for every process: environment prefix ``DUALLOOP_``, ``.env`` honoured."""
 
+import re
+from base64 import b64decode
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -8,11 +11,21 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 Seconds = Annotated[float, Field(gt=0)]
 
+HOST = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?\.?")
+"""A name, and no number."""
+
+
+def parts(text: str) -> tuple[str, ...]:
+    """What is given by comma."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
 
 class Settings(BaseSettings):
     """Everything that may be configured, with its default and its unit."""
 
-    model_config = SettingsConfigDict(env_prefix="DUALLOOP_", env_file=".env", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="DUALLOOP_", env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
+    )
 
     host: str = Field("127.0.0.1", description="address the foreground listens on")
     port: int = Field(8000, ge=0, le=65535, description="port of the foreground")
@@ -35,6 +48,12 @@ class Settings(BaseSettings):
     )
     model_name: str | None = Field(None, description="which of its models; unset: none is named")
     model_key: SecretStr | None = Field(None, description="key that it wants; never logged")
+    webhook_secret: SecretStr | None = Field(
+        None, description="whsec_… to sign webhooks with; while it is changed the new and the old one, by comma"
+    )
+    webhook_allow: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="hosts, addresses and CIDRs within the own network that webhooks may go to, by comma"
+    )
     state_dir: Path = Field(
         Path(".dualloop"), description="folder of the embedded Redis, the home, the outside services and process files"
     )
@@ -106,11 +125,11 @@ class Settings(BaseSettings):
     log_level: str = Field("info", description="debug, info, warning or error")
     otlp_endpoint: str | None = Field(None, description="OTLP/HTTP base URL for traces; unset: tracing is off")
 
-    @field_validator("url", "missions", "pools", "allowed_hosts", "allowed_origins", mode="before")
+    @field_validator("url", "missions", "pools", "allowed_hosts", "allowed_origins", "webhook_allow", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
+            return parts(value)
         return value
 
     @field_validator("database")
@@ -119,6 +138,34 @@ class Settings(BaseSettings):
         if value is not None and not value.startswith("sqlite:///"):
             raise ValueError("only SQLite is spoken: write sqlite:////absolute/path.sqlite")
         return value
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _is_key(cls, value: SecretStr | None) -> SecretStr | None:
+        for secret in parts(value.get_secret_value()) if value is not None else ():
+            try:
+                size = len(b64decode(secret.removeprefix("whsec_"), validate=True))
+            except ValueError:
+                size = 0
+            if not (secret.startswith("whsec_") and 24 <= size <= 64):
+                raise ValueError("not whsec_ and 24 to 64 bytes in base64: make one with openssl rand -base64 32")
+        return value
+
+    @field_validator("webhook_allow")
+    @classmethod
+    def _is_somewhere(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for entry in value:
+            if HOST.fullmatch(entry) is None:
+                try:
+                    ip_network(entry)
+                except ValueError as error:
+                    raise ValueError(f"{error}: give hosts, addresses and CIDRs by comma") from None
+        return value
+
+    @property
+    def webhook_secrets(self) -> tuple[str, ...]:
+        """Each by itself."""
+        return () if self.webhook_secret is None else parts(self.webhook_secret.get_secret_value())
 
     @property
     def files_path(self) -> Path:
