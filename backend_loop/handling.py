@@ -32,7 +32,7 @@ class Handling:
         self._task: asyncio.Task[Any] | None = None
         self._cut = ""  # why we cancelled the handler that runs: "entry" or "timeout"
         self._limit: asyncio.TimerHandle | None = None
-        self._timeout_s = 0.0
+        self._timeout_s = self._held_s = 0.0
         self.dropped = self.began = False
 
     @property
@@ -59,21 +59,22 @@ class Handling:
         if self._limit is None or self._cut:
             return None
         self._limit.cancel()
-        return max(0.0, self._limit.when() - asyncio.get_running_loop().time())
+        left_s = self._limit.when() - asyncio.get_running_loop().time()
+        return max(0.0, left_s + self._outside.lease.held_s - self._held_s)
 
     def limit(self, seconds: float | None) -> None:
         """Go on with so many seconds; None: the time-out counts anew."""
         if self._task is not None and not self._cut:
             seconds = self._timeout_s if seconds is None else seconds
             # by hand: asyncio.timeout costs four times as much, and what cuts a handler is at home here anyway
-            held_s = self._outside.lease.held_s
-            self._limit = self._task.get_loop().call_later(seconds, self._out_of_time, held_s)
+            self._held_s = self._outside.lease.held_s
+            self._limit = self._task.get_loop().call_later(seconds, self._out_of_time)
 
-    def _out_of_time(self, held_s: float) -> None:
-        """Cut it, but for the time that a person held it at a breakpoint since there were `held_s` of that."""
-        now_s = self._outside.lease.held_s
-        if now_s > held_s:
-            self.limit(now_s - held_s)
+    def _out_of_time(self) -> None:
+        """Cut it, but for the time that a person has held it at a breakpoint since the time-out began to count."""
+        held_s = self._outside.lease.held_s - self._held_s
+        if held_s > 0:
+            self.limit(held_s)
         else:
             self._cancel("timeout")
 

@@ -61,12 +61,11 @@ class Midway:
     ) -> None:
         """Nothing is said yet.
 
-        `over`: a checkpoint has led the mission elsewhere, so nothing is made of the handler. `turn` is held while one
-        is made.
+        `over`: a checkpoint has led the mission elsewhere, so nothing is made of the handler.
         """
         self._handling, self._keep, self._tell = handling, keep, tell
         self._keeping = set[asyncio.Task[None]]()
-        self.turn = asyncio.Lock()
+        self._turn = asyncio.Lock()
         self._failed: BaseException | None = None
         self._ended = self.over = False
 
@@ -102,7 +101,7 @@ class Midway:
             raise asyncio.CancelledError
 
     async def _one(self, snapshot: bytes) -> None:
-        async with self.turn:
+        async with self._turn:
             if self.over:
                 return
             left, kept = self._handling.hold(), None

@@ -64,7 +64,6 @@ class Runner:
         self._lines: logs.bound
         self._signalled = False
         self._read: decoding.Decoded
-        self._midway: Midway | None = None  # of the last handler
         self._tools: Toolbox[Any, Any]
         self._spawned: Spawned | None = None
 
@@ -111,7 +110,10 @@ class Runner:
                 task_id=claimed.task_id,
                 correlation_id=claimed.correlation_id,
             ) as trace:
-                await self._drive(trace)
+                try:
+                    await self._drive(trace)
+                finally:
+                    self._writing.hush()
 
     async def _drive(self, trace: Trace) -> None:
         if self._late() and not self._writing.course.undoing:
@@ -175,10 +177,8 @@ class Runner:
         """Something was posted to the inbox: if it interrupts, the handler is cut at its next await."""
         if not self._handling.running:
             self._signalled = True  # between two handlers: the next one looks before it begins
-        elif self._midway is not None:
-            async with self._midway.turn:  # a checkpoint reads entries too, and leaves none
-                if self._handling.running and await self._is_interrupted():
-                    self._handling.interrupt()
+        elif await self._is_interrupted():
+            self._handling.interrupt()
 
     async def _is_interrupted(self) -> bool:
         writing, unread = self._writing, await self._store.inbox(self.claimed.task_id)
@@ -205,7 +205,7 @@ class Runner:
         True: a checkpoint of it has led the mission elsewhere, and nothing is made of what it answered.
         """
         writing = self._writing
-        midway = self._midway = Midway(self._handling, self._keep, writing.say)
+        midway = Midway(self._handling, self._keep, writing.say)
         tools: Toolbox[Any, Any] = Toolbox(
             claimed=self.claimed,
             course=writing.course,

@@ -89,11 +89,15 @@ class Writing:
     def _told(self, said: Progress | None) -> None:
         """A commit has carried this; what was said since was said of a commit that is not the last any more."""
         newer = self._said if self._said is not said else None
-        self._said = None
+        self.hush()
         if newer is not None:
             self.say(newer)
-        elif self._outside.reports is not None:
+
+    def hush(self) -> None:
+        """What its handler has said since the last commit is told no more."""
+        if self._said is not None and self._outside.reports is not None:
             self._outside.reports.forget(self._claimed)
+        self._said = None
 
     async def advance(self, before: Sequence[Signal], after: Sequence[Signal], *, act: bool = False) -> None:
         """Make the reaction to signals and entries durable; what comes in meanwhile is reacted to as well (P3)."""

@@ -116,6 +116,12 @@ def _keep_on(tools: Tools) -> None:
         tools.checkpoint()
 
 
+def _keep_much(tools: Tools) -> None:
+    """So much that it takes a while to be said."""
+    tools.context.done.append("x" * 3_000_000)
+    tools.checkpoint()
+
+
 def _unkept(tools: Tools) -> Outcome:
     """Leaves what nobody can keep, and does something about it."""
     tools.context.done.append("\ud800" if tools.payload.seconds else "x" * 100)
@@ -162,6 +168,7 @@ DOES: Final[Mapping[str, Callable[[Tools], Any]]] = {
     "offspring": _offspring,
     "keep": _keep,
     "keep on": _keep_on,
+    "keep much": _keep_much,
     "unkept": _unkept,
     "unkept, and lets it pass": lambda tools: tools.checkpoint(),
     "say": _say,

@@ -65,6 +65,33 @@ async def test_a_cut_is_heard_by_one_that_waits_for_its_checkpoint(bench: Bench,
     assert time.monotonic() - began < 20
 
 
+async def test_a_child_that_is_cut_while_it_speaks_says_it_to_the_end(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a frame would take what comes behind it for its other half: the worker would hear nothing any more."""
+    deaf, reading = asyncio.Event(), list[asyncio.StreamReader]()
+    exactly = asyncio.StreamReader.readexactly
+
+    async def slowly(reader: asyncio.StreamReader, count: int) -> bytes:
+        if count > 2_000_000:
+            reading.append(reader)
+            await deaf.wait()
+        return await exactly(reader, count)
+
+    monkeypatch.setattr(asyncio.StreamReader, "readexactly", slowly)
+    run = bench.run(InProcess, "keep much")
+    await eventually(lambda: reading)
+    run.task.cancel()
+    await asyncio.sleep(0)  # from here on it is cut, and in the midst of its frame
+    await eventually(lambda: reading[0]._paused)  # type: ignore[attr-defined]  # the pipe is full
+    deaf.set()
+    began = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        await run.end()
+    assert time.monotonic() - began < 20
+    assert len(run.tools.context.done) == 3
+
+
 @BOTH
 async def test_what_cannot_be_kept_is_said_to_the_handler(bench: Bench, mission: type[Mission]) -> None:
     run = bench.run(mission, "unkept", seconds=0)

@@ -12,7 +12,7 @@ from backend_loop.admission import Admission
 from backend_loop.breakers import Breakers
 from backend_loop.executors import Executors
 from backend_loop.lease import Lease
-from backend_loop.mission import Mission, state, undo
+from backend_loop.mission import Latest, Mission, state, undo
 from backend_loop.outcomes import Go, Outcome
 from backend_loop.redis_clock import RedisClock
 from backend_loop.retry import Retry
@@ -71,6 +71,23 @@ class Long(Mission):
         return Go("done")
 
 
+class LongAct(Mission):
+    """Leaves what the test plays for an act that a newer command may replace."""
+
+    type = "test.long_act"
+    table: ClassVar = {"WORKING": {"done": "ACTING"}, "ACTING": {"done": "SUCCEEDED"}}
+    Payload, Context, target, latest = Long.Payload, Long.Context, "back", Latest(aspect="power")
+
+    @state("WORKING", on_failure="skip")
+    async def work(self, tools: Tools) -> Outcome:
+        await plays[tools.payload.work](tools)
+        return Go("done")
+
+    @state("ACTING", acting=True)
+    async def act(self, _tools: Tools) -> Outcome:
+        return Go("done")
+
+
 class Bench:
     """A door, and workers without loops: each claims when it is told to."""
 
@@ -80,6 +97,7 @@ class Bench:
         self._names = count()
         self.wanted = False
         """Whether others wait for a slot of these workers."""
+        self.kind: type[Mission] = Long
         self.task_id = ""
 
     async def take(self, work: Play, back: Play | None = None, **command: Any) -> None:
@@ -89,7 +107,7 @@ class Bench:
         if back is not None:
             payload["back"] = f"{next(self._names)}"
             plays[payload["back"]] = back
-        self.task_id = (await self._door.take({"type": Long.type, "payload": payload, **command}, "cli")).task_id
+        self.task_id = (await self._door.take({"type": self.kind.type, "payload": payload, **command}, "cli")).task_id
 
     def store(self) -> Store:
         """Of a worker."""
@@ -98,7 +116,7 @@ class Bench:
     async def claim(self, store: Store | None = None, **outside: Any) -> Runner:
         """A runner of the mission, by a worker of its own."""
         store, clock = store or self.store(), RedisClock()
-        answer = await store.claim(1, 1, f",{Long.definition.kind},")
+        answer = await store.claim(1, 1, f",{self.kind.definition.kind},")
         assert answer is not None
         [claimed] = answer[1]
         given = Outside(
@@ -110,7 +128,7 @@ class Bench:
             spawning=Spawning(self._fleet, [Long.definition], self._catalogue, 60),
             **{"reports": store.reports, **outside},
         )
-        return Runner(claimed, Long.definition, store, given, lambda: self.wanted)
+        return Runner(claimed, self.kind.definition, store, given, lambda: self.wanted)
 
     async def run(self) -> None:
         """Claim and run, as far as it goes."""
@@ -166,8 +184,9 @@ class Bench:
 
 async def bench_on(link: Link) -> Bench:
     """One, on an empty shard."""
-    fleet, catalogue, row = Fleet(1), Catalogue(), Long.definition.row()
+    fleet, catalogue = Fleet(1), Catalogue()
     await fleet.join(link)
-    await link.run("announce", keys.prefix(0), 60_000, row.kind, row.model_dump_json())
+    for row in (Long.definition.row(), LongAct.definition.row()):
+        await link.run("announce", keys.prefix(0), 60_000, row.kind, row.model_dump_json())
     await catalogue.refresh(link)
     return Bench(link, fleet, catalogue)

@@ -10,7 +10,7 @@ from backend_loop.outcomes import Outcome, Sleep
 from shared import keys
 from shared.errors import RedisUnknownError
 from shared.redis import Link
-from tests.stories.midway import Bench, Tools, bench_on
+from tests.stories.midway import Bench, LongAct, Tools, bench_on
 
 
 @pytest.fixture
@@ -159,6 +159,24 @@ async def test_what_an_operator_says_counts_there(bench: Bench, what: str, state
     await bench.run()
     assert steps.ended == [asyncio.CancelledError]
     assert await bench.log() == states
+    assert await bench.items() == [1, 2]
+
+
+async def test_p11_an_act_that_a_skip_leads_to_there_asks_whether_a_newer_command_exists(bench: Bench) -> None:
+    """It is not the handler at the checkpoint that goes on."""
+    bench.kind = LongAct
+
+    async def happens() -> None:
+        mine = bench.task_id
+        await bench.take(steps, target="light.a")
+        bench.task_id = mine
+        await bench.skip("WORKING")
+
+    steps = Steps(happens)
+    await bench.take(steps, target="light.a")
+    await bench.run()
+    result = await bench.result()
+    assert (result["status"], result["reason"]) == ("CANCELLED", "superseded")
     assert await bench.items() == [1, 2]
 
 

@@ -15,7 +15,6 @@ from shared import keys
 from shared.errors import RedisUnknownError
 from shared.redis import Link
 from tests.stories.midway import Bench, Long, Tools, bench_on
-from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -228,6 +227,7 @@ async def test_a_mission_that_is_somebody_else_s_is_left_alone_whatever_the_hand
 
     async def play(tools: Tools) -> None:
         tools.context.items.append(1)
+        tools.progress(1)
         await bench.link.call("HSET", keys.mission(0, bench.task_id), "fence", tools.fence + 1)
         try:
             await tools.checkpoint()
@@ -235,10 +235,12 @@ async def test_a_mission_that_is_somebody_else_s_is_left_alone_whatever_the_hand
             seen.append(error)
 
     await bench.take(play)
+    store = bench.store()
     with pytest.raises(LostError):
-        await bench.run()
+        await (await bench.claim(store)).run()
     assert [type(error) for error in seen] == [LostError]
     assert (await bench.record()).get("rev", "0") == "0"
+    assert store.reports._newest == {}  # nor is anything more told of it
 
 
 async def test_a_commit_whose_answer_was_lost_is_sent_again_and_written_once(
@@ -290,55 +292,3 @@ async def test_what_a_handler_leaves_behind_keeps_nothing_any_more(bench: Bench)
     assert left[0].cancelled()
     record = await bench.record()
     assert (record["rev"], from_json(record["progress"])["done"]) == ("1", 1)
-
-
-# told while it runs
-
-
-async def test_progress_is_told_while_the_handler_runs_and_not_each_time_it_is_said(bench: Bench) -> None:
-    async def said() -> Any:
-        return from_json((await bench.record()).get("progress", "{}")).get("done")
-
-    async def play(tools: Tools) -> None:
-        for n in range(1000):
-            tools.progress(n, 1000)
-
-        async def newest() -> bool:
-            return bool(await said() == 999)
-
-        await eventually(newest)
-        assert (await bench.record()).get("rev", "0") == "0"
-        assert len(sent) <= 2
-        tools.progress(1000, 1000)
-
-    store = bench.store()
-    flights, sent = store.reports._flights, list[Any]()
-    add = flights.add
-
-    def counted(head: Any, item: Any) -> Any:
-        sent.append(item)
-        return add(head, item)
-
-    flights.add = counted  # type: ignore[method-assign]
-    await bench.take(play)
-    await (await bench.claim(store)).run()
-    assert (await bench.result())["progress"]["done"] == 1000
-
-
-async def test_children_that_are_waited_for_are_told_with_the_words_of_the_handler(bench: Bench) -> None:
-    async def play(tools: Tools) -> Outcome:
-        kids = [tools.spawn(Long.type, {"work": "none"}) for _ in range(2)]
-        tools.context.left = kids
-        tools.progress(0, message="measuring")
-        return WaitForChildren(event="joined")
-
-    await bench.take(play)
-    await bench.run()
-    for n, kid in enumerate((await bench.kept()).context["left"], 1):
-        entry = f'{{"entry":"child","run":1,"task_id":"{kid}","type":"test.long","status":"SUCCEEDED","error":null}}'
-        args = (bench.task_id, "child", f"end {n}", entry, "", 60_000, "null", 1)
-        assert (await bench.link.run("control", keys.prefix(0), *args))[0] == b"OK"
-        await bench.run()
-        told = from_json((await bench.record())["progress"])
-        assert told == {"done": n, "total": 2, "message": "measuring"}
-    assert (await bench.result())["progress"] == {"done": 2, "total": 2, "message": "measuring"}
