@@ -1,6 +1,7 @@
 """What a test may look at of a mission on the bench."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import from_json, to_json
@@ -149,6 +150,14 @@ class View:
             for calls in seen.values()
             if len({call.key for call in calls}) > 1
         ]
+
+    def file(self, link: str) -> Path:
+        """Where a file lies that it has published; it is gone with the run.
+
+        Raises:
+            NoFileError: there is none.
+        """
+        return self._world.files.find(link)
 
     @property
     def commits(self) -> int:

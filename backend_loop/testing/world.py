@@ -32,7 +32,7 @@ from shared.settings import Settings
 if TYPE_CHECKING:
     from backend_loop.testing.trial import Trial
 
-Happening = Callable[[], None]
+Happening = Callable[[], object]
 
 TAKEOVER_LEASES: Final = 2
 """So many lease times pass at most until a dead worker's missions are taken over (P7)."""

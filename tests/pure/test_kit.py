@@ -1,6 +1,8 @@
 """The author's test kit: a mission from its start to its end on a bench, in no time, and what may be said to it."""
 
+import gc
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from backend_loop.testing import Bench, EndedError, NeverEndsError, RefusedError, Trial, down, meanwhile, refused
 from shared.clock import now_ms
 from shared.settings import Settings
+from tests.missions.filing import Filing, FilingBeside
 from tests.missions.postal import Counting, Newest, Patient, Postal
 
 OUTSIDE = {
@@ -206,6 +209,24 @@ def test_handlers_in_threads_and_processes_run_here_and_keep_what_they_have() ->
     began = time.monotonic()
     slow = Bench(Counting).run({"to": 1, "slow_s": 0.2})
     assert slow.took_s == pytest.approx(time.monotonic() - began, abs=0.15), "time flows while a thread works"
+
+
+def test_files_and_the_database_are_those_of_the_bench(tmp_path: Path) -> None:
+    mission = Bench(Filing, files=tmp_path / "files").run({"text": "one line"})
+    assert mission.result is not None
+    assert mission.file(mission.result["file"]).read_text() == "one line"
+    assert list(tmp_path.rglob("sheet.txt"))
+    database = f"sqlite:///{tmp_path}/a.db"
+    beside = Bench(FilingBeside, database=database).run()
+    assert beside.result is not None
+    again = beside.file(beside.result["file"])
+    assert (again.name, beside.result["database"]) == ("again-sheet.txt", database)
+    unnamed = Bench(Filing).run()
+    folder = unnamed.file((unnamed.result or {})["file"]).parent
+    assert folder.exists()
+    del unnamed
+    gc.collect()
+    assert not folder.exists(), "where nobody says a folder, it goes with the run"
 
 
 def test_a_story_is_told_where_an_assertion_fails() -> None:
