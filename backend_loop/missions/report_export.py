@@ -24,7 +24,7 @@ from backend_loop.files import File, LostPartError
 from backend_loop.mission import Mission, state, steps
 from backend_loop.outcomes import Go, Outcome
 from backend_loop.report.formats import FORMATS, Form, Format
-from backend_loop.report.query import Condition, Name, NoTableError, Query, Table, look
+from backend_loop.report.query import Condition, Name, NoTableError, Query, Table, folded, look
 from backend_loop.step_tools import StepTools
 from shared.files import NAME
 from shared.status import Priority
@@ -64,7 +64,7 @@ class ReportExport(Mission):
         @field_validator("columns")
         @classmethod
         def _each_once(cls, columns: list[str] | None) -> list[str] | None:
-            lower = [column.lower() for column in columns or ()]
+            lower = [folded(column) for column in columns or ()]
             if doubled := next((one for one in lower if lower.count(one) > 1), None):
                 raise ValueError(f"the column {doubled!r} is there twice")
             return columns

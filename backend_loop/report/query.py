@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from string import ascii_lowercase, ascii_uppercase
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
@@ -13,6 +14,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f
 Integer = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
 Scalar = StrictBool | Integer | StrictFloat | Annotated[str, Field(max_length=10_000)]
 
+_SMALL: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 ROWIDS: Final = ("rowid", "_rowid_", "oid")
 """What SQLite calls the number of a row, unless a column is called so."""
 
@@ -84,7 +86,7 @@ def look(db: sqlite3.Connection, name: str, wanted: Sequence[str] | None, filter
 
     Args:
         db: the database.
-        name: small or capital letters are all the same, as they are to SQLite.
+        name: small or capital letters are all the same, as far as they are to SQLite.
         wanted: columns to be read; None: all of them.
         filtered: columns of conditions.
 
@@ -96,19 +98,23 @@ def look(db: sqlite3.Connection, name: str, wanted: Sequence[str] | None, filter
         "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
     )
     there = dict(db.execute(schema).fetchall())
-    by_lower = {one.lower(): one for one in there}
-    if (found := by_lower.get(name.lower())) is None:
+    if (found := {folded(one): one for one in there}.get(folded(name))) is None:
         raise NoTableError(f"there is no table {name!r}: {_some(there)}")
     # not table_info, which leaves generated columns out; 1 are hidden ones, of virtual tables
     columns = [
         one for one, hidden in db.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (found,)) if hidden != 1
     ]
-    known = {one.lower(): one for one in columns}
+    known = {folded(one): one for one in columns}
     for column in (*(wanted or ()), *filtered):
-        if column.lower() not in known:
+        if folded(column) not in known:
             raise NoTableError(f"{found} has no column {column!r}: {_some(columns)}")
-    read = columns if wanted is None else [known[column.lower()] for column in wanted]
+    read = columns if wanted is None else [known[folded(column)] for column in wanted]
     return Table(found, tuple(read), _rowid(db, found, known) if there[found] == "table" else None)
+
+
+def folded(name: str) -> str:
+    """Names that are one to SQLite: it takes small and capital letters of ASCII as the same, and those only."""
+    return name.translate(_SMALL)
 
 
 def _rowid(db: sqlite3.Connection, table: str, columns: dict[str, str]) -> str | None:
@@ -135,7 +141,7 @@ class Query:
         self._table = table
         self._terms, self._given = [], list[Any]()
         for condition in where:
-            term, given = _term(condition)
+            term, given = _term(condition, self._column(condition.column))
             self._terms.append(term)
             self._given += given
 
@@ -154,7 +160,7 @@ class Query:
     ) -> Iterator[tuple[int | None, tuple[Any, ...]]]:
         """Each row with its number, in that order: so many of those behind the first number, up to the last one."""
         rowid = self._table.rowid
-        columns = ", ".join(quoted(column) for column in self._table.columns)
+        columns = ", ".join(map(self._column, self._table.columns))
         statement = f"SELECT {rowid or 'NULL'}, {columns} {self._from(behind, last)}"
         if rowid is not None:
             statement += f" ORDER BY {rowid}"
@@ -162,6 +168,10 @@ class Query:
             statement += f" LIMIT {limit:d}"
         for number, *values in db.execute(statement, self._parameters(behind, last)):
             yield number, tuple(values)
+
+    def _column(self, name: str) -> str:
+        """With its table: a name alone that is no column (any more) is a text to SQLite, and no error."""
+        return f"{quoted(self._table.name)}.{quoted(name)}"
 
     def _from(self, behind: int | None, last: int | None) -> str:
         terms = list(self._terms)
@@ -173,8 +183,7 @@ class Query:
         return [*self._given, *(bound for bound in (behind, last) if bound is not None)]
 
 
-def _term(condition: Condition) -> tuple[str, list[Any]]:
-    column = quoted(condition.column)
+def _term(condition: Condition, column: str) -> tuple[str, list[Any]]:
     match condition:
         case Compared() | Like():
             return f"{column} {condition.op.upper()} ?", [condition.value]

@@ -126,3 +126,19 @@ def test_a_row_s_number_is_found_whatever_columns_are_called(db: sqlite3.Connect
     assert [look(db, name, None, []).rowid for name in "bcd"] == [None, None, None]
     assert look(db, "E", None, []) == Table("e", ("n", "twice"), "rowid")
     assert found(db, table="d") == ["Ada", "Bo", "cé;--", "Ada"]
+
+
+def test_letters_are_told_apart_where_sqlite_does(db: sqlite3.Connection) -> None:
+    db.execute('CREATE TABLE "Ä" ("Ö" TEXT, "ö" TEXT)')
+    db.execute('CREATE TABLE "ä" (other TEXT)')
+    assert look(db, "Ä", ["Ö"], []).columns == ("Ö",)
+    assert look(db, "ä", None, []).columns == ("other",)
+
+
+def test_a_column_that_is_gone_is_an_error_and_no_text(db: sqlite3.Connection) -> None:
+    table = look(db, "people", ["note"], ["note"])
+    filtered = Query(Table("people", ("id",), "rowid"), [ONE.validate_python({"column": "note", "op": "is not null"})])
+    db.execute("ALTER TABLE people DROP COLUMN note")
+    for query in (Query(table, []), filtered):
+        with pytest.raises(sqlite3.OperationalError, match="no such column"):
+            list(query.rows(db, None, None, None))
