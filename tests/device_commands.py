@@ -28,7 +28,7 @@ Document = dict[str, Any]
 class Door:
     """Accepts commands to one home, and tells what came of them."""
 
-    def __init__(self, link: Link, fleet: Fleet, home: Home) -> None:
+    def __init__(self, link: Link, fleet: Fleet, home: Home | None) -> None:
         self._link, self._ids, self._home = link, fleet.ids, home
 
     async def send(self, action: str, value: Any = None, *, entity: str = LAMP, **envelope: Any) -> str:
@@ -98,11 +98,12 @@ class Door:
 
     async def held(self, entity: str = LAMP) -> None:
         """Wait until a request stands where the home was told to hold it."""
+        assert self._home is not None
         await asyncio.to_thread(self._home.when_held, entity)
 
 
 @contextlib.asynccontextmanager
-async def opened_door(redis_url: str, home: Home) -> AsyncIterator[Door]:
+async def opened_door(redis_url: str, home: Home | None) -> AsyncIterator[Door]:
     """A door to this Redis."""
     link = await Link(redis_url, timeout_s=5).open(wait_s=10)
     try:
@@ -114,12 +115,16 @@ async def opened_door(redis_url: str, home: Home) -> AsyncIterator[Door]:
 
 
 @contextlib.asynccontextmanager
-async def served_door(redis_url: str, home: Home, folder: Path, *types: MissionType) -> AsyncIterator[Door]:
+async def served_door(
+    redis_url: str, home: Home | None, folder: Path, *types: MissionType, **settings: Any
+) -> AsyncIterator[Door]:
     """A door, with a worker of these types behind it."""
-    settings = Settings(redis_url=redis_url, state_dir=folder, home_url=home.url, _env_file=None)
+    url = None if home is None else home.url
+    chosen = Settings(redis_url=redis_url, state_dir=folder, home_url=url, _env_file=None, **settings)
     known = {definition.kind: definition for definition in types}
     async with http_client() as client, opened_door(redis_url, home) as door:
-        worker = LoopWorker(known, settings, redis_url, device=HttpDevice(home.url, client), handle_signals=False)
+        device = None if url is None else HttpDevice(url, client)
+        worker = LoopWorker(known, chosen, redis_url, device=device, handle_signals=False)
         running = asyncio.create_task(worker.main())
         yield door
         worker.stop()

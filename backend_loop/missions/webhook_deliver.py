@@ -42,7 +42,7 @@ def _meant(url: str) -> str:
         target = httpx.URL(url)
     except httpx.InvalidURL as error:
         raise ValueError(f"no URL: {error}") from error
-    if not target.host or target.userinfo or not 0 < (target.port or 1) < 65_536:
+    if not target.host or target.userinfo or not (target.port is None or 0 < target.port < 65_536):
         raise ValueError("no URL with a host, and without credentials")
     return url
 
