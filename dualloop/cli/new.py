@@ -14,7 +14,6 @@ import typer
 
 from dualloop.cli.output import clean, say
 from dualloop.errors import Refusal
-from dualloop.parts import local_url
 from shared.settings import Settings
 
 commands = typer.Typer()
@@ -51,6 +50,8 @@ def mission(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the type, such as shop.parcel.")],
 ) -> None:
     """Write a mission and its test into this folder, and say how to run, test and send it."""
+    from dualloop.parts import local_url  # noqa: PLC0415  other commands start without it
+
     names, settings = named(name), Settings()
     for file in names.files:
         if file.exists():
