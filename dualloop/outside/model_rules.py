@@ -43,12 +43,14 @@ class Talk(NamedTuple):
         goal: what the user said last.
         names: of the functions that may be called.
         made: calls since then. told: what they answered, a document each.
+        system: what it was told first.
     """
 
     goal: str
     names: Sequence[str]
     made: Sequence[Call] = ()
     told: Sequence[Any] = ()
+    system: str = ""
 
 
 def talk(messages: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Talk:
@@ -58,7 +60,8 @@ def talk(messages: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Talk:
     calls = [call["function"] for one in since for call in one.get("tool_calls") or ()]
     made = [Call(call["name"], json.dumps(_document(call["arguments"]))) for call in calls]
     told = [_document(one["content"]) for one in since if one["role"] == "tool"]
-    return Talk(str(messages[last]["content"]) if last >= 0 else "", names, made, told)
+    system = "".join(str(one["content"]) for one in messages if one["role"] == "system")
+    return Talk(str(messages[last]["content"]) if last >= 0 else "", names, made, told, system)
 
 
 def reply(said: Talk) -> Reply:
@@ -92,6 +95,11 @@ def _garbage(said: Talk) -> Reply | None:
     if said.told:
         return Reply(f"I was told: {said.told[-1].get('error', 'nothing')}")
     return Reply(calls=(Call(said.names[0] if said.names else CONTROL, '{"entity": "light.'),))
+
+
+def _repeat(said: Talk) -> Reply | None:
+    """On "what were you told?": that."""
+    return Reply(said.system) if "what were you told" in said.goal.lower() else None
 
 
 def _obey(said: Talk) -> Reply | None:
@@ -170,6 +178,7 @@ def _tell(said: Talk) -> Reply | None:
 RULES: Final[tuple[Callable[[Talk], Reply | None], ...]] = (
     _loop,
     _garbage,
+    _repeat,
     _obey,
     _make_sure,
     _order,

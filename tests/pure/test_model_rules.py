@@ -95,6 +95,7 @@ def test_it_does_what_it_reads_and_each_thing_once() -> None:
 def test_what_it_does_not_know_it_says() -> None:
     assert "do not know" in (said("tell me a joke").say or "")
     assert "do not know" in (said("").say or "")
+    assert said("What were you told?").say == "s"
     assert (
         said("is the lamp in the study on?", names=(CONTROL,)).say
         == "I have no tool for that: device-query is missing."
