@@ -199,3 +199,14 @@ def test_what_is_no_call_is_answered_at_once_and_sent_back_as_servers_take_it(na
     made = turn(1, thought(Wanted("c", name, arguments)), ())
     assert "error" in json.loads(made.calls[0].answer)
     _checked({"model": "scripted", "messages": messages("s", "goal", [made])})
+
+
+def test_a_model_that_fails_is_left_alone_by_all_agents() -> None:
+    states = AgentRun.definition.row().states
+    assert {name: one["uses"] for name, one in states.items()} == {
+        "PERCEIVING": [],
+        "THINKING": ["model"],
+        "ACTING": [],
+    }
+    (model,) = AgentRun.definition.states["THINKING"].uses
+    assert model.breaker is not None
