@@ -3,7 +3,8 @@
 The rows are read page by page, in the order of their numbers, and each page ends with a checkpoint: so far the file is
 right, and behind this row it goes on. So whoever takes over after a kill goes on there, and what comes out is the same
 to the last byte. Rows that are added meanwhile are left out; those that are changed meanwhile are told as they are when
-their page is read. A view, or a table without row numbers, is read in one go, and anew where that was broken off.
+their page is read. A view, or a table without row numbers, is read in one go, and anew where that was broken off. So is
+everything where tables are altered meanwhile, or `VACUUM` numbers their rows anew.
 
     dualloop send --type report.export --payload '{"table": "people", "format": "csv"}' --wait
     dualloop missions download ID
@@ -21,10 +22,10 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from backend_loop.database import DatabaseUrlError, NoDatabaseError, connect
 from backend_loop.files import File, LostPartError
-from backend_loop.mission import Mission, state, steps
+from backend_loop.mission import Mission, state
 from backend_loop.outcomes import Go, Outcome
 from backend_loop.report.formats import FORMATS, Form, Format
-from backend_loop.report.query import Condition, Name, NoTableError, Query, Table, folded, look
+from backend_loop.report.query import Condition, Name, NoTableError, Query, Table, folded, look, schema_version
 from backend_loop.step_tools import StepTools
 from shared.files import NAME
 from shared.status import Priority
@@ -44,7 +45,10 @@ class ReportExport(Mission):
     deadline_s = 86_400.0
     priority = Priority.BULK
     permanent = (NoDatabaseError, DatabaseUrlError, NoTableError)
-    table: ClassVar[Mapping[str, Mapping[str, str]]] = steps("COUNTING", "EXPORTING")
+    table: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "COUNTING": {"done": "EXPORTING"},
+        "EXPORTING": {"done": "SUCCEEDED", "changed": "COUNTING"},
+    }
 
     class Payload(BaseModel):
         """What is exported, and how the file is called."""
@@ -77,6 +81,7 @@ class ReportExport(Mission):
     class Context(BaseModel):
         """How far it is: what of the file is right, and the number of the last row in it."""
 
+        schema_version: int = 0
         columns: list[str] = []
         rowid: str | None = None
         last: int | None = None
@@ -89,7 +94,10 @@ class ReportExport(Mission):
     def count(self, tools: StepTools[Payload, Context]) -> Outcome:
         """Which columns there are, and how many rows; those that come later are left out."""
         payload, context = tools.payload, tools.context
+        context.rows, context.behind, context.written = 0, None, 0
         with closing(_open(tools)) as db:
+            db.execute("BEGIN")  # all that is asked is of one moment
+            context.schema_version = schema_version(db)
             table = look(db, payload.table, payload.columns, [one.column for one in payload.where])
             query = Query(table, payload.where)
             context.columns, context.rowid = list(table.columns), table.rowid
@@ -102,8 +110,11 @@ class ReportExport(Mission):
     def export(self, tools: StepTools[Payload, Context]) -> Outcome:
         """Write the file, from where it is right, and give it out."""
         file = tools.file(tools.payload.file)
-        with closing(_open(tools)) as db, _resumed(file, tools.context) as out:
-            _Export(tools, db, out).write()
+        try:
+            with closing(_open(tools)) as db, _resumed(file, tools.context) as out:
+                _Export(tools, db, out).write()
+        except _ChangedError:
+            return Go("changed")
         with file.path.open("rb") as whole:
             digest = hashlib.file_digest(whole, "sha256").hexdigest()
             size = os.fstat(whole.fileno()).st_size
@@ -134,6 +145,10 @@ def _resumed(file: File, context: ReportExport.Context) -> IO[bytes]:
             pass
     context.rows, context.behind, context.written = 0, None, 0
     return file.resume(0)
+
+
+class _ChangedError(Exception):
+    """The rows are not what was counted: what is written of them may not be what is left."""
 
 
 class _Export:
@@ -169,11 +184,15 @@ class _Export:
 
     def _page(self, behind: int | None, limit: int | None) -> int | None:
         """Write so many rows; the number of the last one, None: there are no more, or they have none."""
+        self._db.execute("BEGIN")  # so that the page is of the moment that is asked about
+        if schema_version(self._db) != self._context.schema_version:
+            raise _ChangedError
         read = self._query.rows(self._db, behind, self._context.last, limit)
         last = None
         while some := list(islice(read, AT_ONCE)):
             self._some([values for _, values in some])
             last = some[-1][0]
+        self._db.execute("COMMIT")
         return last
 
     def _some(self, rows: Sequence[Sequence[object]]) -> None:

@@ -133,6 +133,12 @@ def _some(names: Sequence[str] | dict[str, str]) -> str:
     return f"there are {listed}{', …' if len(names) > 20 else ''}" if listed else "there are none"
 
 
+def schema_version(db: sqlite3.Connection) -> int:
+    """Another one whenever a table was made or altered, or rows were numbered anew by ``VACUUM``."""
+    [[found]] = db.execute("PRAGMA schema_version")
+    return int(found)
+
+
 class Query:
     """Statements on a table, and their parameters."""
 

@@ -73,6 +73,7 @@ class Played:
         self.context = ReportExport.Context.model_validate_json(self.kept)
         outcome = handler(ReportExport(), cast("Any", self))
         assert isinstance(outcome, Go)
+        self.event = outcome.event
         self.keep()
         return dict(outcome.result or {})
 
@@ -170,6 +171,25 @@ def test_a_view_is_read_in_one_go_and_anew(folder: Path, tmp_path: Path) -> None
         tools.run(ReportExport.export)
     assert tools.found(tools.run(ReportExport.export)) == whole
     assert whole.count(b"\n") == COUNT - 40 + 1
+
+
+@pytest.mark.parametrize("change", ["VACUUM", "ALTER TABLE bare DROP COLUMN city"])
+def test_where_rows_are_numbered_anew_or_columns_go_it_begins_anew(tmp_path: Path, change: str) -> None:
+    fill(tmp_path / "data.sqlite", COUNT)
+    tools = Played(tmp_path, table="bare")
+    with closing(connect(tools.database)) as db:
+        db.execute("CREATE TABLE bare AS SELECT * FROM people")  # no key, so that its rows are numbered by their place
+        db.execute("DELETE FROM bare WHERE id <= 10")
+        tools.run(ReportExport.count)
+        tools.cut_at = 20
+        with pytest.raises(CutHere):
+            tools.run(ReportExport.export)
+        assert ReportExport.Context.model_validate_json(tools.kept).written > 0
+        db.execute(change)
+    assert tools.run(ReportExport.export) == {}
+    assert tools.event == "changed"
+    rows = tools.whole().decode().splitlines()
+    assert [int(row.split(",")[0]) for row in rows[1:]] == list(range(11, COUNT + 1))
 
 
 def test_columns_conditions_form_and_name_are_as_said(folder: Path, tmp_path: Path) -> None:
