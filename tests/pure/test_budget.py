@@ -27,6 +27,13 @@ def test_the_share_is_looked_at_once_there_are_enough_and_at_the_end() -> None:
     assert budget.spent(0, 0, whole=True) is None
 
 
+@pytest.mark.parametrize("percent", range(101))
+def test_a_share_may_be_used_up_to_the_last_item(percent: int) -> None:
+    budget = Budget(share=percent / 100)
+    assert budget.spent(100, percent) is None
+    assert budget.spent(100, percent + 1) is not None
+
+
 def test_both_hold() -> None:
     budget = Budget(count=5, share=0.01, judged_from=100)
     assert budget.spent(10, 5) is None
