@@ -27,6 +27,7 @@ from backend_loop.budget import NONE_MAY_FAIL, Budget, BudgetSpentError
 from backend_loop.files import File
 from backend_loop.item_report import ItemReport
 from backend_loop.ledger import Chunk, Failure, Item, Ledger, keyed, said
+from backend_loop.reporting import progress
 from backend_loop.services import ServiceUnavailable
 from backend_loop.sources import Seek, walk, walk_sync
 from backend_loop.store import LostError
@@ -275,9 +276,12 @@ class _Window(Generic[T]):
         return self._whole
 
     async def _worker(self) -> None:
+        task = asyncio.current_task()
         while (item := await self._take()) is not None:
             await self._do(item)
             self._batch.tell(self._chunk)
+            if task is not None and task.cancelling():  # the work has swallowed it: no more is begun all the same
+                raise asyncio.CancelledError
 
     async def _take(self) -> Item[T] | None:
         """The next item, if one more is to be begun in this chunk."""
@@ -365,4 +369,5 @@ def _do(batch: _Batch[T], chunk: Chunk, item: Item[T], work: Callable[[T, str], 
 
 
 def _total(items: object, total: int | None) -> int | None:
+    progress(0, total)  # said of each item: what it cannot be is refused before there is one
     return len(items) if total is None and isinstance(items, Sized) else total

@@ -90,7 +90,11 @@ def _is_text(name: str) -> bool:
 
 def said(error: BaseException) -> str:
     """An exception in a line."""
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    try:
+        told = str(error)
+    except Exception:  # noqa: BLE001  a fault of whoever wrote the exception
+        told = "it cannot say what it is"
+    text = f"{type(error).__name__}: {told}" if told else type(error).__name__
     text = text.encode(errors="replace").decode()
     return text if len(text) <= TOLD else text[:TOLD] + "…"
 
@@ -171,4 +175,11 @@ def _line(fields: dict[str, Any]) -> bytes:
     try:
         return to_json(fields, fallback=repr, inf_nan_mode="null") + b"\n"
     except ValueError:  # half a character, or a circle: the item is done all the same
-        return to_json(fields | {"result": ascii(fields.get("result"))}) + b"\n"
+        return to_json(fields | {"result": _in_words(fields.get("result"))}) + b"\n"
+
+
+def _in_words(result: Any) -> str:
+    try:
+        return ascii(result)
+    except Exception:  # noqa: BLE001  too deep, or a fault of whoever wrote its repr
+        return f"a {type(result).__name__} that cannot be told"

@@ -220,6 +220,34 @@ async def test_what_json_cannot_carry_is_reported_in_words(desk: Desk, run: Run)
     assert (ledger.done, len(desk.report())) == (6, 6)
 
 
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise KeyError("no words")
+
+    __repr__ = __str__
+
+
+@both
+async def test_what_cannot_be_told_at_all_ends_no_other_item(desk: Desk, run: Run) -> None:
+    def work(item: int, _key: str) -> Any:
+        if item == 1:
+            raise UnspeakableError
+        return UnspeakableError() if item == 2 else _nested(5000)
+
+    ledger = await run(desk, range(4), work, budget=Budget())
+    assert [one.error for one in ledger.failures] == ["UnspeakableError: it cannot say what it is"]
+    told = [line.get("result") for line in desk.report()]
+    assert told[1:3] == [None, "a UnspeakableError that cannot be told"]
+    assert told[0] == told[3] == "a list that cannot be told"
+
+
+def _nested(depth: int) -> list[Any]:
+    nested: list[Any] = []
+    for _ in range(depth):
+        nested = [nested]
+    return nested
+
+
 @both
 async def test_an_error_of_half_characters_is_kept(desk: Desk, run: Run) -> None:
     def work(_item: int, _key: str) -> None:
@@ -269,7 +297,9 @@ async def test_a_report_that_stayed_on_another_machine_says_so_and_goes_on(
 
 
 @both
-@pytest.mark.parametrize("wrong", [{"every": 0}, {"every": 1.5}, {"every_s": 0}, {"every_s": float("nan")}])
+@pytest.mark.parametrize(
+    "wrong", [{"every": 0}, {"every": 1.5}, {"every_s": 0}, {"every_s": float("nan")}, {"total": -1}]
+)
 async def test_terms_that_cannot_be_are_refused(desk: Desk, run: Run, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         await run(desk, range(3), double, **wrong)

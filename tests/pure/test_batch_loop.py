@@ -1,6 +1,7 @@
 """What only one of the twins promises: items at once, cancels, asynchronous sources; and the check of a plain one."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
@@ -102,6 +103,25 @@ async def test_a_cancel_cuts_all_that_is_under_way(desk: Desk) -> None:
         await task
     assert (cut, ledger.done, ledger.failed) == (3, 0, 0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_work_that_swallows_a_cancel_is_the_last_that_is_begun(desk: Desk) -> None:
+    begun, going = list[int](), asyncio.Event()
+
+    async def work(item: int, _key: str) -> None:
+        begun.append(item)
+        going.set()
+        if item < 2:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    task = asyncio.create_task(each(Awaited(desk), desk.begin(), range(100), work, key=str, at_once=2))
+    await going.wait()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert begun == [0, 1]
 
 
 async def test_a_cancel_from_within_is_that_item_s_failure(desk: Desk) -> None:
