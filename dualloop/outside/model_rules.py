@@ -216,8 +216,10 @@ def _sentence(told: Any) -> str:
         kind, _, room = entity.partition(".")
         names = {domain: name for name, domain in reversed(KINDS.items())}
         thing = f"The {names[kind]} in the {room.replace('_', ' ')}" if kind in names else entity
-        shown = value["power"] if "power" in value else ", ".join(f"{name} {one}" for name, one in value.items())
-        return f"{thing} is {shown}."
+        several = ", ".join(f"{name} {one}" for name, one in value.items())
+        return (
+            f"{thing} is {value.get('power') or (several if len(value) > 1 else next(iter(value.values()), 'gone'))}."
+        )
     error = told.get("error", told.get("status")) if isinstance(told, dict) else told
     message = error.get("message") if isinstance(error, dict) else error
     if isinstance(told, dict) and told.get("status") == "SUCCEEDED":

@@ -63,6 +63,10 @@ def test_a_goal_becomes_calls(goal: str, calls: list[Call]) -> None:
     [
         (shows("light.study", "on"), "The lamp in the study is on."),
         (
+            {"status": "SUCCEEDED", "result": {"entity": "lock.front_door", "value": {"lock": "unlocked"}}},
+            "lock.front_door is unlocked.",
+        ),
+        (
             {"status": "FAILED", "error": {"code": "device_unreachable", "message": "no way"}},
             "That did not work: no way",
         ),
