@@ -139,7 +139,7 @@ class Webhooks:
                 content=body.encode(),
                 extensions={"timeout": times, "sni_hostname": _name(target)},  # whose certificate it is to be
             )
-            async with httpx.AsyncHTTPTransport(verify=self._ssl, trust_env=False) as transport:
+            async with httpx.AsyncHTTPTransport(verify=self._ssl) as transport:
                 try:
                     async with asyncio.timeout_at(deadline):
                         answer = await transport.handle_async_request(request)
