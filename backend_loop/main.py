@@ -1,7 +1,10 @@
 """The background process."""
 
 import asyncio
+import os
 import sys
+import traceback
+from collections.abc import Iterable
 from pathlib import Path
 
 import uvloop
@@ -9,8 +12,10 @@ import uvloop
 from backend_loop import registry
 from backend_loop.devices.http import HttpDevice, http_client
 from backend_loop.mission import DefinitionError
+from backend_loop.mission_type import MissionType
 from backend_loop.model import model_of
 from backend_loop.services import Services
+from backend_loop.trial import fault
 from backend_loop.worker import LoopWorker
 from shared import garbage, health, logs, redis_url, telemetry
 from shared.fleet import FleetMismatchError
@@ -31,9 +36,9 @@ def run(settings: Settings) -> None:
         raise SystemExit("DUALLOOP_REDIS_URL is not set: set it, or start everything with `dualloop up`")
     try:
         redis_url.options(settings.redis_url, settings.redis_timeout_s)  # before arq says it in its own way
-        types = registry.load(settings.missions)
-    except (DefinitionError, redis_url.RedisUrlError) as error:
+    except redis_url.RedisUrlError as error:
         raise SystemExit(str(error)) from error
+    types = _types(settings.missions)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     client = http_client()
@@ -63,6 +68,21 @@ def run(settings: Settings) -> None:
         loop.run_until_complete(client.aclose())
         telemetry.shutdown()
         loop.close()
+
+
+def _types(paths: Iterable[str]) -> dict[str, MissionType]:
+    """The mission types.
+
+    Raises:
+        SystemExit: EX_CONFIG, they cannot be had; a second try would be of no use.
+    """
+    try:
+        return registry.load(paths)
+    except Exception as error:
+        if not isinstance(error, (DefinitionError, SyntaxError)):
+            traceback.print_exc()
+        sys.stderr.write(f"{fault(error)}\n")
+        raise SystemExit(os.EX_CONFIG) from error
 
 
 def _port_file(settings: Settings, instance: str) -> Path:

@@ -23,6 +23,7 @@ BUILT_IN: Final = tuple(
         "payment_ship",
         "report_export",
         "scene_run",
+        "webhook_deliver",
     )
 )
 """Modules of the mission types that come with the product."""
@@ -35,7 +36,8 @@ def load(paths: Iterable[str]) -> dict[str, MissionType]:
         paths: import paths, such as ``my_missions`` or ``shop.missions.orders``.
 
     Raises:
-        DefinitionError: a module that cannot be imported or has no mission, or a doubled type.
+        DefinitionError: a module that is not there or has no mission, or a doubled type.
+        BaseException: whatever a module raises while it is imported.
     """
     modules = [_import(path) for path in dict.fromkeys((*BUILT_IN, *paths))]
     modules += [module for point in entry_points(group=GROUP) if isinstance(module := point.load(), ModuleType)]
@@ -78,6 +80,8 @@ def _import(path: str) -> ModuleType:
     try:
         return import_module(path)
     except ModuleNotFoundError as error:
+        if not f"{path}.".startswith(f"{error.name}."):
+            raise  # it is there: what is missing is something that it imports itself
         raise DefinitionError(
             f"DUALLOOP_MISSIONS names {path!r}, which cannot be imported ({error}): "
             "give import paths by comma, and start where they can be found"

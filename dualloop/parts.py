@@ -3,7 +3,7 @@
 import errno
 import socket
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dualloop.embedded import HeldRedis
@@ -12,6 +12,9 @@ from dualloop.supervisor import Part
 from shared.settings import Settings
 
 _LOCAL = "127.0.0.1"
+
+RELOAD_GRACE_S = 6.0
+"""Grace of a worker whose code is edited, unless the settings name one: nobody waits gladly for old code."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Plan:
     own_home: bool = True
     own_outside: bool = True
     workers: int = 1
+    reload: bool = False
+    """Whoever runs missions begins anew when their modules are edited."""
     verbose: bool = False
     """The parts write to the terminal instead of their logs."""
 
@@ -57,7 +62,12 @@ def stages(plan: Plan) -> list[list[Part]]:
     def worker(number: int) -> Part:
         port = settings.health_port + number if settings.health_port else free_port(_LOCAL)
         name = "background" if plan.workers == 1 else f"background-{number + 1}"
-        return python("background", 0.75, f"http://{_LOCAL}:{port}/readyz", name, DUALLOOP_HEALTH_PORT=str(port))
+        share, more = 0.75, {"DUALLOOP_HEALTH_PORT": str(port)}
+        if plan.reload:
+            more["PYTHONDONTWRITEBYTECODE"] = "1"  # Python takes old bytecode for new, if that is of the same second
+            if "drain_s" not in settings.model_fields_set:
+                share = min(share, RELOAD_GRACE_S / drain)
+        return replace(python("background", share, f"http://{_LOCAL}:{port}/readyz", name, **more), missions=True)
 
     built = [
         [python("foreground", 0.15, f"{plan.url}/readyz", DUALLOOP_PORT=str(settings.port))],

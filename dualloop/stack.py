@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -23,6 +24,7 @@ from pydantic import BaseModel
 from dualloop.embedded import hold_redis, running_url
 from dualloop.errors import Refusal
 from dualloop.parts import Plan, free_port, local_url, stages
+from dualloop.reload import Reloader
 from dualloop.state_folder import private_folder, state_folder, try_lock, write_whole
 from dualloop.supervisor import Supervisor
 from dualloop.terminal import Terminal
@@ -40,8 +42,10 @@ class _Running(BaseModel):
     url: str
 
 
-def up(settings: Settings, *, workers: int = 1, verbose: bool = False) -> int:
+def up(settings: Settings, *, workers: int = 1, reload: bool = False, verbose: bool = False) -> int:
     """Run the stack until it is told to stop; the exit code.
+
+    With `reload` whoever runs missions begins anew when their modules are edited.
 
     Raises:
         Refusal: it already runs in this state folder, the port is taken, or there is no Redis to be had.
@@ -59,7 +63,7 @@ def up(settings: Settings, *, workers: int = 1, verbose: bool = False) -> int:
         os.setsid()
         os.close(ours)
         os.close(front)
-        _leave(lambda: _supervise(settings, workers, verbose, terminal, lifeline))
+        _leave(lambda: _supervise(settings, workers, reload, verbose, terminal, lifeline))
     os.close(lifeline)
     os.close(whole)
 
@@ -127,7 +131,9 @@ def _leave(body: Callable[[], int]) -> None:
         os._exit(code)
 
 
-def _supervise(settings: Settings, workers: int, verbose: bool, terminal: Terminal, lifeline: int) -> int:
+def _supervise(  # noqa: PLR0913, PLR0917  what `up` was told
+    settings: Settings, workers: int, reload: bool, verbose: bool, terminal: Terminal, lifeline: int
+) -> int:
     held, url = None, settings.redis_url
     if url is None:
         held = hold_redis(settings.state_dir, settings.redis_server)
@@ -147,6 +153,7 @@ def _supervise(settings: Settings, workers: int, verbose: bool, terminal: Termin
         own_home=own_home,
         own_outside=own_outside,
         workers=workers,
+        reload=reload,
         verbose=verbose,
     )
     return asyncio.run(_run(plan, terminal, lifeline))
@@ -156,20 +163,46 @@ async def _run(plan: Plan, terminal: Terminal, lifeline: int) -> int:
     built = stages(plan)
     supervisor = Supervisor(built, terminal.say)
     stop, harsh = _stop_events(lifeline)
+    reloader, watched = await _reloader(plan, supervisor, terminal)
     terminal.starting([part.name for stage in reversed(built) for part in stage])
-    running = asyncio.create_task(supervisor.run(lambda: terminal.ready(plan)))
+    running = asyncio.create_task(supervisor.run(lambda: terminal.ready(plan, watched)))
+    following = asyncio.create_task(_follow(reloader, supervisor, terminal))
     asked = asyncio.create_task(stop.wait())
     await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
     if not running.done():
         terminal.stopping(plan)
     running.cancel()
-    await asyncio.wait([running])
+    following.cancel()
+    await asyncio.wait([running, following])
     await supervisor.stop(harsh)
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)  # the loop's handlers end with the loop
     if not running.cancelled() and (error := running.exception()) is not None:
         raise error
     terminal.stopped()
     return 0
+
+
+async def _reloader(plan: Plan, supervisor: Supervisor, terminal: Terminal) -> tuple[Reloader | None, str]:
+    """What follows the edits of mission modules, if that is wanted, and what it will watch.
+
+    Raises:
+        Refusal: as they are now, they cannot be used.
+    """
+    if not plan.reload:
+        return None, ""
+    restart = partial(supervisor.restart, lambda part: part.missions)
+    reloader = Reloader(plan.settings.missions, terminal.say, restart)
+    return reloader, await reloader.begin()
+
+
+async def _follow(reloader: Reloader | None, supervisor: Supervisor, terminal: Terminal) -> None:
+    if reloader is None:
+        return
+    await supervisor.ready.wait()
+    try:
+        await reloader.run()
+    except Exception as error:  # noqa: BLE001  what runs goes on without it
+        terminal.say(f"Edits are followed no more: {type(error).__name__}: {error}.")
 
 
 def _stop_events(lifeline: int) -> tuple[asyncio.Event, asyncio.Event]:

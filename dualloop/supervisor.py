@@ -50,6 +50,8 @@ class Part:
     inherited: tuple[int, ...] = ()
     """Descriptors that it gets."""
     on_ready: Callable[[], None] = lambda: None
+    missions: bool = False
+    """It runs mission modules, and begins anew when they are edited."""
 
 
 @dataclass
@@ -58,6 +60,8 @@ class _Kept:
     process: asyncio.subprocess.Process | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """It has been ready once."""
+    again: asyncio.Event = field(default_factory=asyncio.Event)
+    """Its process ends because a new one is wanted, or is to come without delay."""
     log_from: int = 0
     """Where the output of this process begins in its log."""
 
@@ -68,12 +72,14 @@ class Supervisor:
     def __init__(self, stages: Sequence[Sequence[Part]], say: Callable[[str], None]) -> None:
         self._stages = [[_Kept(part) for part in stage] for stage in stages]
         self._say = say
+        self.ready = asyncio.Event()
+        """All parts have been ready once."""
 
     async def run(self, on_ready: Callable[[], None]) -> None:
         """Start the parts, call ``on_ready`` once all are ready, keep them alive until cancelled; then ``stop``.
 
         Raises:
-            Refusal: a part ended again and again before it was ever ready.
+            Refusal: a part ended again and again before it was ever ready, or says that it never will be (EX_CONFIG).
         """
         everything = [kept for stage in self._stages for kept in stage]
         refusal: BaseException | None = None
@@ -86,11 +92,19 @@ class Supervisor:
                         await kept.ready.wait()
                 for kept in everything:
                     await kept.ready.wait()
+                self.ready.set()
                 on_ready()
         except* Refusal as refusals:
             refusal = refusals.exceptions[0]
         if refusal is not None:  # raised here, since early 3.11 wraps what is raised within except*
             raise refusal
+
+    async def restart(self, wanted: Callable[[Part], bool]) -> None:
+        """End these parts, each within its grace, and start them again; returns when the old processes are gone."""
+        chosen = [kept for stage in self._stages for kept in stage if wanted(kept.part)]
+        for kept in chosen:
+            kept.again.set()
+        await asyncio.gather(*(self._end(kept, asyncio.Event()) for kept in chosen))
 
     async def stop(self, harsh: asyncio.Event) -> None:
         """End the parts stage by stage, each within its grace; when ``harsh`` is set, what is left is killed."""
@@ -103,15 +117,23 @@ class Supervisor:
             began = clock()
             kept.log_from = part.log.stat().st_size if part.log and part.log.exists() else 0
             process = kept.process = await _spawn(part)
+            kept.again.clear()
             code = await self._until_it_ends(kept, process)
+            if kept.again.is_set():
+                pause = BACKOFF_S[0]
+                continue
             ends += 1
+            if not kept.ready.is_set() and code == os.EX_CONFIG:
+                raise Refusal(f"{part.name} cannot run like this.{_last_words(kept)}")
             if not kept.ready.is_set() and ends >= TRIES_TO_START:
                 raise Refusal(f"{part.name} does not start: it {_ended(code)}, {ends} times.{_last_words(kept)}")
             if clock() - began > STEADY_S:
                 pause = BACKOFF_S[0]
             words = _last_words(kept) if kept.ready.is_set() else ""  # else they come with the refusal
             self._say(f"{part.name} {_ended(code)}; starting it again in {pause:g} s.{words}")
-            await asyncio.sleep(pause)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await kept.again.wait()
             pause = min(2 * pause, BACKOFF_S[1])
 
     async def _until_it_ends(self, kept: _Kept, process: asyncio.subprocess.Process) -> int:

@@ -28,8 +28,8 @@ class Terminal:
         """The first line."""
         self._write(f"{typer.style(f'Dual Loop {_version()}', bold=True)}: starting {', '.join(parts)}")
 
-    def ready(self, plan: Plan) -> None:
-        """Where it is, what to try, how to stop."""
+    def ready(self, plan: Plan, watched: str = "") -> None:
+        """Where it is, what to try, how to stop; with `watched`, whose edits are taken over."""
         url, settings = plan.url, plan.settings
         server = f"{plan.held.program}, " if plan.held else ""
         example = f"curl {url}/v1/commands -H 'content-type: application/json' \\\n{'':14}-d {shlex.quote(EXAMPLE)}"
@@ -40,6 +40,7 @@ class Terminal:
             "Outside": str(settings.outside_url),
             "Redis": f"{server}{redact(str(settings.redis_url))}",
             "Logs": "this terminal" if plan.verbose else f"{settings.state_dir / 'logs'}",
+            **({"Reload": f"when edited: {watched}"} if watched else {}),
             "Stop": "Ctrl-C",
         }
         took = time.monotonic() - self._began

@@ -15,12 +15,13 @@ commands = typer.Typer()
 def up(
     workers: Annotated[int, typer.Option(min=1, help="Background processes.")] = 1,
     *,
+    reload: Annotated[bool, typer.Option("--reload", help="Take over mission modules when they are edited.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the logs of the parts here.")] = False,
 ) -> None:
     """Run everything on this machine: Redis, foreground, background, a simulated home and outside services."""
     from dualloop.stack import up as run  # noqa: PLC0415  other commands start without its imports
 
-    raise typer.Exit(run(Settings(), workers=workers, verbose=verbose))
+    raise typer.Exit(run(Settings(), workers=workers, reload=reload, verbose=verbose))
 
 
 @commands.command()

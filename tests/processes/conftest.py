@@ -1,12 +1,16 @@
-"""What most of these tests ask of: a Redis to be killed, and a client of the module's own `stack`."""
+"""What most of these tests ask of: a Redis to be killed, a client of the module's own `stack`, `dualloop up` itself."""
 
+import contextlib
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import StartRedis
 from tests.processes.commands import Front
 from tests.processes.restartable import Restartable
+from tests.processes.upping import Stack as Upped
+from tests.processes.upping import Up
 from tests.stories.stack import Stack
 
 
@@ -24,3 +28,16 @@ async def front(stack: Stack) -> AsyncIterator[Front]:
     front = Front(stack.foregrounds[0])
     yield front
     await front.client.aclose()
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    """Start a stack; on the folder ``state`` unless another one is named."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*options: str, folder: str = "state", cwd: Path | None = None, **env: str) -> Upped:
+            made = Upped(tmp_path / folder, *options, cwd=cwd, **env)
+            stack.callback(made.kill_all)
+            return made
+
+        yield start

@@ -62,6 +62,10 @@ class Stage:
         await asyncio.wait([self._keeping])
         await self._supervisor.stop(self.harsh)
 
+    async def restart(self) -> None:
+        assert self._supervisor is not None
+        await self._supervisor.restart(lambda part: part.missions)
+
     async def pid(self, name: str, run: int = 1) -> int:
         """Of the part's first, second ... process, once it has its signal handler."""
         await eventually(lambda: len(self.words(f"pids.{name}")) >= run, what=f"run {run} of {name}")
@@ -186,3 +190,37 @@ async def test_a_long_log_is_cut_and_its_past_kept_once(stage: Stage, monkeypatc
     await stage.up([stage.part("front")])
     await eventually(lambda: (stage.folder / "front.log").stat().st_size == 0)
     assert (stage.folder / "front.log.1").read_text() == "a very long story"
+
+
+async def test_a_part_that_says_it_can_never_run_is_not_tried_again(stage: Stage) -> None:
+    script = f"echo x >> {stage.folder}/pids.back; echo no mission of this name; exit {os.EX_CONFIG}"
+    broken = Part("back", ("/bin/sh", "-c", script), ready="http://127.0.0.1:9/", log=stage.folder / "back.log")
+    with pytest.raises(Refusal, match=r"(?s)back cannot run like this\.\n    no mission of this name"):
+        await stage.start([broken])
+    assert len(stage.words("pids.back")) == 1
+
+
+async def test_some_parts_are_restarted_at_once_and_without_a_fuss(stage: Stage) -> None:
+    back = replace(stage.part("back"), missions=True)
+    await stage.up([stage.part("front")], [back, replace(stage.part("deaf", grace_s=0.1), missions=True)])
+    first, deaf = await stage.pid("back"), await stage.pid("deaf")
+    await stage.restart()
+    assert gone(first)
+    assert gone(deaf)
+    second = await stage.pid("back", run=2)
+    await stage.pid("deaf", run=2)
+    assert stage.words("order") == ["back"]
+    assert len(stage.words("pids.front")) == 1
+    assert not any("again in" in line for line in stage.said)
+    os.kill(second, signal.SIGKILL)
+    await stage.pid("back", run=3)
+    assert any("back was killed (SIGKILL); starting it again in 0.1 s" in line for line in stage.said)
+
+
+async def test_a_restart_does_not_wait_for_a_pause_to_end(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor_module, "BACKOFF_S", (600.0, 600.0))
+    await stage.up([replace(stage.part("back"), missions=True)])
+    os.kill(await stage.pid("back"), signal.SIGKILL)
+    await eventually(lambda: any("again in 600 s" in line for line in stage.said))
+    await stage.restart()
+    await stage.pid("back", run=2)
