@@ -343,7 +343,7 @@ def _undoing(m: Standing) -> str:
 
 
 def _deadline(m: Standing) -> str:
-    if m.deadline is None:
+    if m.deadline is None or m.ending is not None:  # no deadline ends undos
         return ""
     left = m.deadline - m.now
     if left > 0:

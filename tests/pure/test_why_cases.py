@@ -69,7 +69,7 @@ NEW = {
         ),
         (
             "COMPENSATING in SENDING for its retry until 19:04:05.123 UTC (in 1 h); "
-            "it undoes SENDING first, and ends CANCELLED (requested); " + LEFT
+            "it undoes SENDING first, and ends CANCELLED (requested)."
         ),
     ),
     "a permit of a dependency": (
@@ -113,7 +113,7 @@ NEW = {
         (
             "COMPENSATING in SENDING for a permit until 18:04:05.543 UTC (in 420 ms); all that the type test.x may "
             "have are taken; one that comes free wakes it earlier; it undoes SENDING first, and ends CANCELLED "
-            "(requested); " + LEFT
+            "(requested)."
         ),
     ),
     "an open breaker": (
@@ -233,7 +233,7 @@ NEW = {
         ),
         (
             "COMPENSATING in PAY on worker ab12; its lease ends in 1.0 s unless the worker renews it; it undoes PAY "
-            "after SHIP, then BOOK, and ends FAILED with permanent in CHECK: no; " + LEFT
+            "after SHIP, then BOOK, and ends FAILED with permanent in CHECK: no."
         ),
     ),
     "a newer command": (
