@@ -40,6 +40,7 @@ class Terminal:
             "Outside": str(settings.outside_url),
             "Redis": f"{server}{redact(str(settings.redis_url))}",
             "Logs": "this terminal" if plan.verbose else f"{settings.state_dir / 'logs'}",
+            **({} if plan.workers else {"Workers": "none yet: start one, in this folder, with dualloop background"}),
             **({"Reload": f"when edited: {watched}"} if watched else {}),
             "Stop": "Ctrl-C",
         }

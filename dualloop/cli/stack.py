@@ -13,7 +13,9 @@ commands = typer.Typer()
 
 @commands.command()
 def up(
-    workers: Annotated[int, typer.Option(min=1, help="Background processes.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=0, help="Background processes; 0: none, start them yourself, as in a debugger.")
+    ] = 1,
     *,
     reload: Annotated[bool, typer.Option("--reload", help="Take over mission modules when they are edited.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the logs of the parts here.")] = False,
