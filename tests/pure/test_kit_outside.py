@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx
 import pytest
 
 from backend_loop.missions.device_control import DeviceControl
@@ -21,6 +22,9 @@ from backend_loop.testing import (
     refused,
     slow,
 )
+from backend_loop.testing.home import HomeWire
+from backend_loop.testing.script import ScriptWire, Wire
+from backend_loop.testing.skipping import BEGIN, Time
 from tests.missions.bench import Asker
 
 ITEM = {"price": 5}
@@ -106,6 +110,56 @@ def test_something_happens_meanwhile() -> None:
         ordered(meanwhile(lambda mission: mission.run(), {}))
     with pytest.raises(KeyError, match="colour"):
         ordered(lambda call: {"id": call.body["colour"]})
+
+
+class Passer:
+    """What calls pass on their way, where no mission makes them."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+
+    def call(self, method: str, path: str, body: Any, key: str, fence: int) -> Call:
+        self.calls.append(Call(len(self.calls) + 1, method, path, body, key, fence, "", 0))
+        return self.calls[-1]
+
+    async def point(self, _when: str, _call: Call) -> None:
+        return
+
+    def meet(self, _do: Any) -> None:
+        return
+
+    async def fail(self, error: BaseException) -> None:
+        raise error
+
+
+async def asked(wire: Wire, path: str, key: str, fence: int, body: Any = None) -> tuple[int, str]:
+    headers = {"idempotency-key": key, "fence": str(fence)}
+    async with httpx.AsyncClient(transport=wire, base_url="http://there") as client:
+        answer = await client.post(path, json=body or {}, headers=headers)
+    return answer.status_code, answer.json().get("detail", "")
+
+
+async def test_a_service_obeys_no_mission_that_was_taken_over_and_no_key_that_was_for_something_else() -> None:
+    passer = Passer()
+    wire = ScriptWire(Script({"a/*": {}}), passer)
+    assert (await asked(wire, "/a/b", "m:1:S:1", 2))[0] == 200
+    assert await asked(wire, "/a/b", "m:1:S:1", 1) == (409, "fence 1 is older than 2")
+    assert await asked(wire, "/a/c", "m:1:S:1", 2) == (422, "key 'm:1:S:1' was used for another request")
+    assert (await asked(wire, "/a/b", "n:1:S:1", 1))[0] == 200, "fences are those of each mission"
+    assert [call.effect for call in passer.calls] == [True, False, False, True]
+
+
+async def test_a_device_obeys_once_and_nobody_who_was_taken_over() -> None:
+    passer = Passer()
+    order: dict[str, Any] = {"action": "turn_on", "value": None}
+    wire = HomeWire(Home({"light.a": {"power": "off"}}), passer, Time(BEGIN, 1))
+    path = "/devices/light.a/act"
+    assert (await asked(wire, path, "", 0, order | {"key": "k", "fence": 2}))[0] == 200
+    wire.hand("light.a", {"power": "off"})
+    assert (await asked(wire, path, "", 0, order | {"key": "k", "fence": 2}))[0] == 200
+    assert wire.gadgets["light.a"].values == {"power": "off"}, "the second try does nothing"
+    assert (await asked(wire, path, "", 0, order | {"key": "l", "fence": 1}))[0] == 409
+    assert [call.effect for call in passer.calls] == [True, False, False]
 
 
 LAMP = "light.kitchen"
