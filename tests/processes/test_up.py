@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -102,6 +103,25 @@ def test_two_stacks_run_side_by_side(up: Up) -> None:
     one.ctrl_c()
     assert one.ended() == 0
     assert two.send()["status"] == "SUCCEEDED"
+
+
+def test_without_workers_a_person_starts_one_in_a_terminal_of_its_own(up: Up) -> None:
+    stack = up("--workers", "0").ready()
+    assert "start one, in this folder, with dualloop background" in stack.said
+    mine = subprocess.Popen(
+        (sys.executable, "-m", "dualloop", "background"),
+        env={**os.environ, "DUALLOOP_STATE_DIR": str(stack.folder)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(lambda: _sends(stack), START_S)
+    finally:
+        mine.terminate()
+        assert mine.wait(STOP_S) == 0
+    stack.ctrl_c()
+    assert stack.ended() == 0
 
 
 def test_a_second_up_on_the_same_folder_names_the_first(up: Up) -> None:
