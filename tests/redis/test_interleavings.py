@@ -155,10 +155,19 @@ class Interleavings(Stage, RuleBasedStateMachine):
             self._waits_long_in_its_lane(self.pick(number, "lane"))
         self.flush(self.busy(number), ["offer", "stay"], ("A", False, None, ""), fate)
 
-    @rule(number=PICK, more=st.sampled_from(["kept", "kept", "runs"]), state=st.sampled_from("AB"), fate=FATE)
-    def checkpoint(self, number: int, more: str, state: str, fate: str) -> None:
-        """Handlers go on behind one; the last one offers its slot."""
-        self.flush(self.busy(number), ["stay", "stay", "offer"], (state, number > 6, None, more), fate)
+    @rule(
+        number=PICK,
+        first=st.sampled_from(["stay", "stay", "offer", "yield"]),
+        more=st.sampled_from(["kept", "kept", "runs"]),
+        state=st.sampled_from("AB"),
+        fate=FATE,
+    )
+    def checkpoint(self, number: int, first: Move, more: str, state: str, fate: str) -> None:
+        """Handlers go on behind one, or give their slot back; some of them hold a permit."""
+        worker = self.busy(number)
+        if number % 2:
+            self._permit(worker, 0)
+        self.flush(worker, [first, "stay", "offer"], (state, number > 6, None, more), fate)
 
     @rule(number=PICK, other=PICK, late=st.booleans())
     def says(self, number: int, other: int, late: bool) -> None:

@@ -11,6 +11,7 @@ from shared import keys
 from shared.errors import RedisUnknownError
 from shared.redis import Link
 from tests.stories.midway import Bench, LongAct, Tools, bench_on
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -298,7 +299,8 @@ async def test_it_ends_the_whole_handler_whichever_of_its_tasks_has_called_it(be
 
     await bench.take(play)
     runner = await bench.claim()
-    await runner.run()
+    async with asyncio.timeout(15):  # not by the time-out of its state
+        await runner.run()
     assert sorted(ended) == ["handler", "task 0", "task 1", "task 2"]
     assert ((await bench.record())["place"], await bench.items()) == ("paused", [1])
 
@@ -317,6 +319,23 @@ async def test_checkpoints_of_several_tasks_come_one_by_one(bench: Bench) -> Non
     await bench.run()
     assert (await bench.result())["result"] == {"items": [0, 1, 2, 3, 4]}
     assert await revs(bench) == 6
+
+
+async def test_what_stands_behind_the_one_that_ends_it_writes_nothing(bench: Bench) -> None:
+    async def worker(tools: Tools, n: int) -> None:
+        tools.context.items.append(n)
+        await tools.checkpoint()
+
+    async def play(tools: Tools) -> None:
+        await bench.pause()
+        async with asyncio.TaskGroup() as group:
+            for n in range(3):
+                group.create_task(worker(tools, n))
+
+    await bench.take(play)
+    await bench.run()
+    record = await bench.record()
+    assert (record["place"], record["rev"], await bench.items()) == ("paused", "1", [0])
 
 
 # in the midst of one
@@ -387,6 +406,28 @@ async def test_what_cuts_a_handler_in_the_midst_of_one_reacts_to_what_became_of_
     await task
     assert undone == [[1]]
     assert (await revs(bench), await bench.log()) == (2, ["WORKING", "working", "CANCELLED"])
+
+
+async def test_a_worker_that_ends_in_the_midst_of_one_leaves_nothing_under_way(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is cut, whatever it waits for: Redis may be away for good."""
+
+    async def play(tools: Tools) -> None:
+        tools.context.items.append(1)
+        await tools.checkpoint()
+
+    store = bench.store()
+    await bench.take(play)
+    held = Held(store, monkeypatch)
+    runner = await bench.claim(store)
+    task = asyncio.create_task(runner.run())
+    await held.asked.wait()
+    runner.drop()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await eventually(lambda: not [one for one in asyncio.all_tasks() if "Midway" in repr(one)])
 
 
 async def test_who_loses_the_mission_in_the_midst_of_one_makes_nothing_of_it(

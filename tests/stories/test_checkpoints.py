@@ -13,7 +13,7 @@ from backend_loop.outcomes import Retry as Again
 from backend_loop.store import LostError
 from shared import keys
 from shared.errors import RedisUnknownError
-from shared.redis import Link
+from shared.redis import Link, ReplyError
 from tests.stories.midway import Bench, Long, Tools, bench_on
 
 
@@ -122,6 +122,7 @@ async def test_the_time_out_counts_anew_behind_one_with_something_new(bench: Ben
 
     async def play(tools: Tools) -> None:
         limits.append(limit())
+        runner._handling._timeout_s = 1000.0  # to be seen where it counts anew
         await tools.checkpoint()
         limits.append(limit())
         tools.context.items.append(1)
@@ -132,8 +133,8 @@ async def test_the_time_out_counts_anew_behind_one_with_something_new(bench: Ben
     runner = await bench.claim()
     await runner.run()
     first, second, third = limits
-    assert second == pytest.approx(first, abs=1e-3)
-    assert third > second
+    assert second == pytest.approx(first, abs=20)
+    assert third > first + 500
 
 
 async def test_a_failed_try_keeps_what_it_has_left_as_ever(bench: Bench) -> None:
@@ -243,6 +244,26 @@ async def test_a_mission_that_is_somebody_else_s_is_left_alone_whatever_the_hand
     assert store.reports._newest == {}  # nor is anything more told of it
 
 
+async def test_a_fault_of_ours_is_no_failed_try_of_the_handler(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is handed back, as after any other; whatever the handler has made of it."""
+
+    async def broken(_commit: Any) -> Any:
+        raise ReplyError("commit: it broke")
+
+    async def play(tools: Tools) -> None:
+        tools.context.items.append(1)
+        with pytest.raises(ReplyError):
+            await tools.checkpoint()
+        monkeypatch.undo()
+
+    store = bench.store()
+    monkeypatch.setattr(store, "commit", broken)
+    await bench.take(play)
+    with pytest.raises(ReplyError):
+        await (await bench.claim(store)).run()
+    assert (await bench.record()).get("rev", "0") == "0"
+
+
 async def test_a_commit_whose_answer_was_lost_is_sent_again_and_written_once(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,7 +291,8 @@ async def test_a_commit_whose_answer_was_lost_is_sent_again_and_written_once(
     assert (await bench.record())["rev"] == "2"
 
 
-async def test_what_a_handler_leaves_behind_keeps_nothing_any_more(bench: Bench) -> None:
+async def test_what_a_handler_leaves_behind_says_nothing_any_more(bench: Bench) -> None:
+    """Not even while the next one runs, of the same mission: here its undo."""
     left: list[asyncio.Task[None]] = []
     ended = asyncio.Event()
 
@@ -280,15 +302,19 @@ async def test_what_a_handler_leaves_behind_keeps_nothing_any_more(bench: Bench)
         tools.progress(2)
         await tools.checkpoint()
 
-    async def play(tools: Tools) -> Outcome:
+    async def play(tools: Tools) -> None:
         left.append(asyncio.create_task(later(tools)))
         tools.progress(1)
-        return Sleep(600)
+        tools.context.items.append(1)
+        await bench.cancel()
+        await tools.checkpoint()
 
-    await bench.take(play)
+    async def back(_tools: Tools) -> None:
+        ended.set()
+        await asyncio.wait(left)
+        assert (await bench.record())["rev"] == "1"
+
+    await bench.take(play, back)
     await bench.run()
-    ended.set()
-    await asyncio.wait(left)
     assert left[0].cancelled()
-    record = await bench.record()
-    assert (record["rev"], from_json(record["progress"])["done"]) == ("1", 1)
+    assert (await bench.result())["progress"]["done"] == 1
