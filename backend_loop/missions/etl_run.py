@@ -283,8 +283,9 @@ def _left(folder: Path, n: int, piece: Piece, why: str) -> bytes:
         if file.exists():
             rejects = [item.told() for item in chunk_file.read(file) if item.row is None]
             break
-    rest = {"line": piece.line, "reason": why, "rows": piece.rows - len(rejects)}
-    return b"".join(rejects) + to_json(rest) + b"\n"
+    if rest := piece.rows - len(rejects):
+        rejects.append(to_json({"line": piece.line, "reason": why, "rows": rest}) + b"\n")
+    return b"".join(rejects)
 
 
 def _folder(tools: StepTools[Any, Any] | Toolbox[Any, Any], run: str) -> Path:
