@@ -19,6 +19,7 @@ from tests.processes.commands import Front
 from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.timeout(300)  # seconds where the machine is idle, minutes where others use it too
 STAGES = ("etl.extract", "etl.transform", "etl.load")
 
 
@@ -143,7 +144,6 @@ async def test_twenty_thousand_rows_with_a_kill_in_each_stage(redis_url: str, tm
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 async def test_a_hundred_thousand_rows_with_a_kill_in_each_stage(redis_url: str, tmp_path: Path) -> None:
     async with at_work(redis_url, tmp_path, "", "", DUALLOOP_LEASE_S="1.5") as works:
         took = await _with_three_kills(works, 100_000, 2_000)

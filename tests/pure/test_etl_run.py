@@ -58,6 +58,7 @@ def ids(folder: str) -> list[int]:
         return [row[0] for row in db.execute("SELECT id FROM people ORDER BY rowid")]
 
 
+@pytest.mark.timeout(300)
 def test_wherever_it_is_killed_each_good_row_is_loaded_once() -> None:
     places, kills = run("whole").places, 0
     for number, kill in enumerate(places):
