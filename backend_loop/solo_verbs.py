@@ -13,10 +13,11 @@ from shared.settings import Settings
 
 
 class Standing(NamedTuple):
-    """How many commits there are, and how many workers died with it since a handler answered."""
+    """How many commits there are, how many workers died with it since a handler got on, and what was kept of it."""
 
     rev: int
     deaths: int
+    document: bytes
 
 
 class SoloVerbs:
@@ -65,12 +66,13 @@ class SoloVerbs:
             return True
 
     async def standing(self, task_id: str) -> Standing:
-        """As of now; of a mission that is gone, no commits and no deaths."""
+        """As of now; of a mission that is gone, nothing."""
         while True:
             try:
                 await self._link.up()
-                rev, deaths = await self._link.call("HMGET", keys.mission(self._shard, task_id), "rev", "deaths")
-                return Standing(int(rev or 0), int(deaths or 0))
+                names = ("rev", "deaths", "document")
+                rev, deaths, text = await self._link.call("HMGET", keys.mission(self._shard, task_id), *names)
+                return Standing(int(rev or 0), int(deaths or 0), text or b"")
             except RedisAwayError:
                 await asyncio.sleep(REFUSED_S[0])
 

@@ -206,10 +206,10 @@ class Suspect:
         """The end that it has brought about: a dead letter, unless the child had committed meanwhile."""
         claimed, consumed = self.claimed, len(self.claimed.unread)
         message = f"it was run alone, after {claimed.deaths} workers had died with it, and its process {fate}"
-        reaction, text = _buried(claimed, message)
         try:
-            # asked each time: what the child committed under our fence before its handler answered is no reprieve
+            # asked each time: what the child committed under our fence before its handler got on is no reprieve
             while (now := await self._verbs.standing(claimed.task_id)).deaths == claimed.deaths:
+                reaction, text = _buried(claimed._replace(document=now.document), message)
                 commit = prepare(claimed, reaction, rev=now.rev, consumed=consumed, move="bury", document=text)
                 answer = await self._store.commit(commit)
                 if answer.word != "signalled":

@@ -10,6 +10,7 @@ from pydantic_core import from_json
 from backend_loop import document
 from backend_loop.admission import Admission
 from backend_loop.breakers import Breakers
+from backend_loop.dependency import Dependency
 from backend_loop.executors import Executors
 from backend_loop.lease import Lease
 from backend_loop.mission import Latest, Mission, state, undo
@@ -76,15 +77,17 @@ class LongAct(Mission):
 
     type = "test.long_act"
     table: ClassVar = {"WORKING": {"done": "ACTING"}, "ACTING": {"done": "SUCCEEDED"}}
-    Payload, Context, target, latest = Long.Payload, Long.Context, "back", Latest(aspect="power")
+    Payload, Context, target, latest = Long.Payload, Long.Context, "work", Latest(aspect="power")
 
-    @state("WORKING", on_failure="skip")
+    @state("WORKING", on_failure="skip", uses=(Dependency("bank", concurrency=1),))
     async def work(self, tools: Tools) -> Outcome:
         await plays[tools.payload.work](tools)
         return Go("done")
 
     @state("ACTING", acting=True)
-    async def act(self, _tools: Tools) -> Outcome:
+    async def act(self, tools: Tools) -> Outcome:
+        if tools.payload.back:
+            await plays[tools.payload.back](tools)
         return Go("done")
 
 

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from backend_loop.outcomes import Outcome, Sleep
+from backend_loop.outcomes import Retry as Again
+from backend_loop.store import LostError
+from backend_loop.suspects import Suspect, Suspects
 from shared import keys
 from shared.errors import RedisUnknownError
 from shared.redis import Link
-from tests.stories.midway import Bench, LongAct, Tools, bench_on
+from tests.stories.midway import SETTINGS, Bench, LongAct, Tools, bench_on
 
 
 @pytest.fixture
@@ -91,23 +94,27 @@ async def test_a_pause_ends_it_there_and_it_goes_on_behind(bench: Bench) -> None
 
 
 async def test_a_pause_ends_one_with_nothing_new_as_well(bench: Bench) -> None:
-    """As soon as it is known of: a hint says so, or the next renewal."""
+    """As soon as it is known of: a hint says so, or the next renewal. The tries do not count anew."""
     passed: list[str] = []
 
-    async def play(tools: Tools) -> None:
+    async def play(tools: Tools) -> Outcome | None:
+        if tools.attempt == 1:
+            return Again("no")
         await bench.pause()
         await tools.checkpoint()
         passed.append("nobody knows of it")
         await runner.signal()
         await tools.checkpoint()
         passed.append("never")
+        return None
 
     await bench.take(play)
+    await bench.run()
     runner = await bench.claim()
     await runner.run()
     assert passed == ["nobody knows of it"]
     record = await bench.record()
-    assert (record["place"], record["rev"]) == ("paused", "1")
+    assert (record["place"], record["rev"], (await bench.kept()).course.attempt) == ("paused", "2", 2)
 
 
 async def test_an_event_and_a_resume_do_not_end_it(bench: Bench) -> None:
@@ -180,6 +187,22 @@ async def test_p11_an_act_that_a_skip_leads_to_there_asks_whether_a_newer_comman
     assert await bench.items() == [1, 2]
 
 
+async def test_p12_its_permits_stay_with_it_and_end_where_a_skip_leads_on(bench: Bench) -> None:
+    bench.kind = LongAct
+    held: list[str | None] = []
+
+    async def happens() -> None:
+        held.append((await bench.record()).get("permits"))  # behind the first one
+        await bench.skip("WORKING")
+
+    async def act(_tools: Tools) -> None:
+        held.append((await bench.record()).get("permits"))
+
+    await bench.take(Steps(happens), act)
+    await bench.run()
+    assert held == ["dep:bank", None]
+
+
 async def test_so_does_the_deadline(bench: Bench) -> None:
     store = bench.store()
 
@@ -195,6 +218,30 @@ async def test_so_does_the_deadline(bench: Bench) -> None:
         "deadline",
         {"undone": ["WORKING"]},
     )
+
+
+async def test_p8_what_a_suspect_has_consumed_at_one_with_nothing_new_is_buried_with_it(bench: Bench) -> None:
+    """Its process died then: a replay is to find the event that came."""
+    store = bench.store()
+
+    async def play(tools: Tools) -> None:
+        await bench.happen("PAID", {"amount": 3})
+        await bench.pause()
+        await bench.resume()
+        await runner.signal()
+        await tools.checkpoint()
+        assert (await bench.record())["unread"] == "0"
+        raise LostError("it dies here")
+
+    await bench.take(play)
+    await bench.link.call("HSET", keys.mission(0, bench.task_id), "deaths", 2)
+    runner = await bench.claim(store)
+    with pytest.raises(LostError):
+        await runner.run()
+    suspects = Suspects(SETTINGS, "", bench.link)
+    await Suspect(runner.claimed, bench.kind.definition, store, suspects)._bury("exited with 9")
+    assert (await bench.result())["error"]["code"] == "worker_lost"
+    assert (await bench.kept()).course.remembered == {"PAID": {"amount": 3}}
 
 
 # giving way
