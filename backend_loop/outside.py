@@ -1,6 +1,6 @@
 """What a worker has to offer to the handlers that it runs."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,7 @@ class Outside:
         data: folder of the files that missions may read.
         ran: told of each handler that has answered, before that is committed.
         reports: tells how far handlers are while they run; without, their commits do.
+        clear: a bulk mission waits for it before each step, so that urgent ones meet a free event loop; see `Way`.
     """
 
     clock: RedisClock
@@ -63,3 +64,4 @@ class Outside:
     data: Path = Path("data")
     ran: Callable[[Callable[..., Any]], None] = _nothing
     reports: Reports | None = None
+    clear: Callable[[], Awaitable[None]] | None = None

@@ -59,6 +59,7 @@ class Runner:
         is `committing`, leave it alone after that if you can: then the answer says what became of the write.
         """
         self.claimed, self._definition, self._store, self._outside = claimed, definition, store, outside
+        self._clear = outside.clear if claimed.bulk else None
         self._handling = Handling(definition, outside)
         self._writing = Writing(claimed, definition, store, outside, full)
         self._lines: logs.bound
@@ -96,6 +97,8 @@ class Runner:
         Raises:
             LostError: it is not ours any more; nothing more was or will be written.
         """
+        if self._clear is not None:
+            await self._clear()
         claimed = self.claimed
         ids = {"correlation_id": claimed.correlation_id, "task_id": claimed.task_id}
         with logs.bound(type=claimed.type, **ids) as self._lines:
@@ -126,6 +129,8 @@ class Runner:
                 await self._writing.advance([], [Deadline()])
             else:
                 await self._step(trace)
+                if self._clear is not None and self._writing.place == "stay":
+                    await self._clear()
         if self._writing.place == "stay" or self._writing.doubtful:
             await self._store.release(self.claimed.owner, [(self.claimed.task_id, self.claimed.fence)])
 

@@ -94,6 +94,7 @@ class ShardLoop:
             data=settings.data_dir.absolute(),
             ran=watch.ran,
             reports=store.reports,
+            clear=slots.way.clear,
         )
         self._kinds = "," + ",".join(sorted(types)) + ","
         self._freed, self._idle_s = freed, settings.poll_s

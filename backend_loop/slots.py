@@ -1,5 +1,6 @@
 """How many missions a process may still take."""
 
+from backend_loop.way import Way
 from shared.settings import Settings
 
 
@@ -15,6 +16,7 @@ class Slots:
         self._slots, self._kept = settings.slots, settings.urgent_slots
         self._urgent = self._others = 0
         self.open = True
+        self.way = Way(settings.urgent_slots, max(1, settings.slots // 2))
 
     @property
     def running(self) -> int:
@@ -24,10 +26,14 @@ class Slots:
     def take(self, *, urgent: bool) -> None:
         """A mission begins."""
         self._count(urgent=urgent, by=1)
+        if urgent:
+            self.way.begins()
 
     def give_back(self, *, urgent: bool) -> None:
         """One is over, here."""
         self._count(urgent=urgent, by=-1)
+        if urgent:
+            self.way.ended()
 
     def _count(self, *, urgent: bool, by: int) -> None:
         if urgent:

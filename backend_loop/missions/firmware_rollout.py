@@ -207,7 +207,7 @@ Tools = Toolbox[FirmwareRollout.Payload, FirmwareRollout.Context]
 
 def allowed(budget: FirmwareRollout.Payload.Budget, total: int) -> int:
     """How many of so many may fail."""
-    by_share = total if budget.share is None else int(budget.share * total)
+    by_share = total if budget.share is None else int(round(budget.share * total, 6))  # 0.29 of 100 is 28.999…
     return min(total if budget.count is None else budget.count, by_share)
 
 

@@ -17,6 +17,7 @@ Budget = FirmwareRollout.Payload.Budget
     [
         ({"share": 0.05}, 500, 25),
         ({"share": 0.05}, 19, 0),
+        ({"share": 0.29}, 100, 29),
         ({"count": 3}, 500, 3),
         ({"count": 3, "share": 0.5}, 4, 2),
         ({"count": 3, "share": 0.5}, 100, 3),
