@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
+import typer
 from pydantic_core import to_json
 
 from dualloop.cli.output import GAP, STYLES, clean, console, moment, say
@@ -58,7 +59,7 @@ class Lines:
         self._next_at = clock()
 
     def take(self, frame: Frame) -> None:
-        """Print a line for an event; for progress, if the last one is long enough ago."""
+        """Print a line for an event; for progress one on the standard error, if the last one is long enough ago."""
         if frame["op"] == "event":
             if self._events:
                 say(event_line(frame))
@@ -68,7 +69,8 @@ class Lines:
             return
         self._next_at = now + APART_S
         where = f"{moment(frame['at']):12}  {frame['status']:12}  {frame['state']}" if self._events else frame["state"]
-        say(f"{where}  {line(progress, self._pace.words())}")
+        # beside the output: what is piped on are events and the result
+        typer.echo(clean(f"{where}  {line(progress, self._pace.words())}"), err=True)
 
 
 class Screen:

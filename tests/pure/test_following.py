@@ -101,11 +101,12 @@ def test_a_pipe_gets_a_line_a_second_at_most(capsys: pytest.CaptureFixture[str])
     lines.take(event("LOADING"))
     now = 103.0
     lines.take(progress(50, 9, None, None))
-    out = [line.split("  ", 1)[1].split(None, 2) for line in capsys.readouterr().out.splitlines()]
-    assert out == [
+    said = capsys.readouterr()
+    out, err = ([line.split("  ", 1)[1].split(None, 2) for line in text.splitlines()] for text in said)
+    assert out == [["RUNNING", "LOADING"]]
+    assert err == [
         ["RUNNING", "CLEANING", "1 of 100,000 (0 %)"],
         ["RUNNING", "CLEANING", "4 of 100,000 (0 %), 18/min, 3 d 20 h left"],
-        ["RUNNING", "LOADING"],
         ["RUNNING", "CLEANING", "9, 48/min"],
     ]
 
@@ -130,4 +131,4 @@ def test_who_only_waits_for_the_result_gets_no_events(capsys: pytest.CaptureFixt
     lines = Lines(events=False)
     for frame in (event("CLEANING"), progress(0, 1, 2, "x"), event("LOADING")):
         lines.take(frame)
-    assert capsys.readouterr().out == "CLEANING  1 of 2 (50 %): x\n"
+    assert capsys.readouterr() == ("", "CLEANING  1 of 2 (50 %): x\n")

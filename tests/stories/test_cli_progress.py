@@ -93,13 +93,13 @@ async def test_a_pipe_gets_plain_lines_and_not_many(stack: Stack, terminal: Term
     async with Client(stack.url) as client:
         id_ = (await client.submit("test.rows", from_json(SLOW))).correlation_id
     said = await terminal.run("watch", id_)
-    lines = [line.split(None, 3) for line in said.out.splitlines()]
+    lines = [line.split(None, 3) for line in said.err.splitlines()]
     told = [line for line in lines if len(line) == 4 and line[1:3] == ["RUNNING", "CLEANING"]]
     assert 1 <= len(told) <= 6
     assert re.fullmatch(r"\d+ of 40 \(\d+ %\)(, [\d.]+/s, \d+ s left)?: row \d+", told[-1][3])
-    assert not any(map(SPINNER.match, said.out.splitlines()))
+    assert not any(map(SPINNER.match, (said.out + said.err).splitlines()))
     sent = await terminal.run("send", *ROWS, SLOW, "--wait")
-    told_too = [line for line in sent.out.splitlines() if line.startswith("CLEANING  ")]
+    told_too = [line for line in sent.err.splitlines() if line.startswith("CLEANING  ")]
     assert 1 <= len(told_too) <= 6
 
 
