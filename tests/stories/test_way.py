@@ -43,7 +43,8 @@ async def test_a_step_between_two_waits_too_and_a_cancel_reaches_who_waits(bench
     await bench.shard._claim()
     runner, _ = bench.shard._runs[bulk]
     assert isinstance(runner, Runner)
-    await eventually(lambda: runner._handling.running, what="it acts")
+    handling = runner._handling
+    await eventually(lambda: handling.running, what="it acts")
     hurry.begins()
     await eventually(lambda: hurry.aside == 1, what="its second state waits")
     assert await bench.place(bulk) == "leased"
