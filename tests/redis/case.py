@@ -35,7 +35,7 @@ class Case:
             verbs.accept(New("other"))
             verbs.permit("w9", "other", verbs.take("w9")["other"].fence, type__t=1)
         first, second = ("rival", "m") if self.place == "waiters" and not self.begun else ("m", "rival")
-        latest = "a:lamp:power" if "act" in self.verb else ""
+        latest = "a:lamp:power" if "act" in self.verb or "checkp" in self.verb else ""
         watch = 1 if "abandon" in self.verb else 1_000_000
         if "abandon" in self.verb:
             verbs.attend("m", 0)
@@ -152,6 +152,7 @@ class Case:
             "commit again": lambda: verbs.commit(self.owner, self.last or Write("m", 1, 0))[0].word,
             "commit": self._send,
             "release": lambda: verbs.release("w1", ("m", self._fence()))[0],
+            "progress": lambda: verbs.progress("w1", ("m", self._fence(), self._rev(), "{}"))[0],
             "adopt": lambda: verbs.adopt("w1", "solo-1", "m", self._fence()),
             "permit": self._permit,
             "due": self._due,
@@ -189,8 +190,8 @@ class Case:
         return (self.taken.fence if self.taken is not None else 0) - ("stale" in self.verb)
 
     def _send(self) -> str:
-        rev = 1 if self.begun else 0
-        if "rev" in self.verb or self.place != "leased":
+        rev = self._rev()
+        if self.place != "leased":
             rev += 1  # else a copy of the last one would be a duplicate
         kinds: dict[str, Move] = {
             "kept": "wait",
@@ -206,9 +207,14 @@ class Case:
         wake_at = FAR if move in ("wait", "leave", "pause") else None
         act = "act" in self.verb
         write = Write("m", self._fence(), rev, 0, move, STATUS[move], events=(event(),), wake_at=wake_at, act=act)
+        if "checkp" in self.verb:
+            write = replace(write, events=(), midway="kept")
         if move == "bury":
             write = replace(write, waiting_for="START")
         return self.verbs.commit("w1", write)[0].word
+
+    def _rev(self) -> int:
+        return (1 if self.begun else 0) + ("stale rev" in self.verb)
 
     def _permit(self) -> str:
         return self.verbs.permit("w1", "m", self._fence(), type__t=1)

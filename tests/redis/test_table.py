@@ -38,8 +38,13 @@ commit, pause           FENCED           OK·paused·frees   FENCED           FE
 commit, yield           FENCED           OK·lane           FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    GONE
 commit, offer           FENCED           OK                FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    GONE
 commit, offer, wanted   FENCED           YIELDED·lane      FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    GONE
+commit, checkpoint      FENCED           OK                FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    GONE
+commit, checkpt, newer  FENCED           OK                FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    GONE
 commit, end             FENCED           OK·ended·frees    FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    GONE
 commit, bury            FENCED           OK·ended·frees    FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    GONE
+progress                FENCED           OK                FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    GONE
+progress, stale fence   FENCED           FENCED            FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    GONE
+progress, stale rev     FENCED           FENCED            FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    GONE
 release                 FENCED           OK·lane           FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    FENCED
 release, stale fence    FENCED           FENCED            FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    FENCED
 adopt                   FENCED           OK                FENCED           FENCED           FENCED            FENCED          FENCED          FENCED    FENCED
