@@ -78,14 +78,14 @@ async def test_a_terminal_has_one_line_that_is_rewritten_and_gone_at_the_end(ter
 
 async def test_a_terminal_keeps_the_events_of_a_watch_above_the_line(stack: Stack, terminal: Terminal) -> None:
     async with Client(stack.url) as client:
-        id_ = (await client.submit("test.rows", {"total": 60, "pause_s": 0.1})).correlation_id
+        id_ = (await client.submit("test.rows", {"total": 150, "pause_s": 0.1})).correlation_id
     screen = await shown(terminal, 80, "watch", id_)
     assert [line.split()[1:] for line in screen.left[:3]] == [
         ["RUNNING", "CLEANING"],
         ["RUNNING", "EXPORTING"],
         ["SUCCEEDED"],
     ]
-    assert any("of 60 (" in line for line in screen.ever if SPINNER.match(line))
+    assert any("of 150 (" in line for line in screen.ever if SPINNER.match(line))
     assert not any(map(SPINNER.match, screen.left))
 
 
