@@ -61,7 +61,7 @@ def files_router(results: Results, link: Link, settings: Settings) -> APIRouter:
         etag = sent.headers["etag"]
         if {etag, "*"} & _tags(request.headers.get("if-none-match", "")):
             return sent.instead(Response(None, 304, {"etag": etag}))
-        if _beyond(request.headers.get("range"), sent.size):
+        if _beyond(request.headers.get("range"), sent.size) and sent.is_still(request.headers.get("if-range")):
             problem = problems.answer(Problem("bad_range", f"the file has {sent.size} bytes"), request.url.path)
             problem.headers["content-range"] = f"bytes */{sent.size}"
             return sent.instead(problem)
@@ -83,6 +83,10 @@ class _Sent(FileResponse):
             stat_result=found,
             headers={"x-content-type-options": "nosniff", "cache-control": "private, no-cache"},
         )
+
+    def is_still(self, condition: str | None) -> bool:
+        """Whether it is the file that a part is asked of; else it is sent whole, under ``If-Range``."""
+        return condition is None or self._should_use_range(condition)
 
     def instead(self, other: Response) -> Response:
         """Another answer; the file is closed."""

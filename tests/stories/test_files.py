@@ -114,6 +114,14 @@ async def test_bytes_that_the_file_does_not_have_are_refused(desk: Desk, header:
     assert answer.headers["content-range"] == "bytes */5"
 
 
+async def test_a_part_of_an_earlier_file_is_not_asked_of_this_one(desk: Desk) -> None:
+    link = f"/v1/files/{await desk.makes(name='a.txt', text='whole')}/a.txt"
+    answer = await desk.front.client.get(link, headers={"range": "bytes=99-", "if-range": '"of a longer one"'})
+    assert (answer.status_code, answer.text) == (200, "whole")
+    same = {"range": "bytes=99-", "if-range": answer.headers["etag"]}
+    assert (await desk.front.client.get(link, headers=same)).status_code == 416
+
+
 async def test_who_has_it_already_is_told_so(desk: Desk) -> None:
     link = f"/v1/files/{await desk.makes()}/sheet.txt"
     etag = (await desk.front.client.get(link)).headers["etag"]
