@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 from urllib.parse import quote
 
@@ -27,9 +28,9 @@ class Files:
 
     async def download(self, task_id: str, name: str, to: Path) -> None:
         """Have a file whole under the path `to`, in place of what is there; nothing is changed unless it is whole."""
-        part = to.with_name(f"{to.name}.part")
+        part = to.with_name(f".{to.name}.{token_hex(4)}.part")  # nobody else's, whatever else lies there
         try:
-            with part.open("wb") as sink:
+            with part.open("xb") as sink:
                 await self.read(task_id, name, sink.write)
             part.replace(to)
         finally:

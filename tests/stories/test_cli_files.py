@@ -43,6 +43,7 @@ def _inside(folder: Path) -> list[Path]:
 
 async def test_the_client_lists_and_downloads(stack: Stack, tmp_path: Path) -> None:
     one = await made(stack, text=TEXT)
+    (tmp_path / "here.txt.part").write_text("of somebody else")
     async with Client((DEAD, stack.url)) as client:
         [file] = await client.files.ls(one)
         assert (file["name"], file["bytes"]) == ("sheet.txt", len(TEXT))
@@ -51,7 +52,9 @@ async def test_the_client_lists_and_downloads(stack: Stack, tmp_path: Path) -> N
         with pytest.raises(ClientProblem) as missing:
             await client.files.download(one, "other.txt", tmp_path / "other.txt")
         assert missing.value.code == "no_file"
-        assert [path.name for path in _inside(tmp_path)] == ["here.txt"], "nothing is left of one that failed"
+        there = sorted(path.name for path in _inside(tmp_path))
+        assert there == ["here.txt", "here.txt.part"], "nothing is left of one that failed"
+        assert (tmp_path / "here.txt.part").read_text() == "of somebody else"
     async with Client(DEAD) as client:
         with pytest.raises(UnreachableError):
             await client.files.download(one, "sheet.txt", tmp_path / "other.txt")
