@@ -23,8 +23,8 @@ BOM: Final = b"\xef\xbb\xbf"
 _OPEN: Final = "unexpected end of data"
 """What Python's csv says where a quote is open at the end."""
 
-_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("?)|[\[\]{},]', re.DOTALL)
-"""What a JSON text is cut at: a string, whose last quote may be missing, or a sign of its structure."""
+_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
+"""What a JSON text is cut at: a string, which may go on behind the data, or a sign of its structure."""
 
 
 class SourceError(Exception):
@@ -137,7 +137,7 @@ def _record(delimiter: str | None, data: bytes, at: int, line: int, *, last: boo
         said = _said(data[at:end], delimiter)
         if said is None or (said != _OPEN and end == first):
             return end, None  # what is wrong within one line, whoever reads its cells will say
-        if said != _OPEN or (end == len(data) and last) or end - at > LONGEST:
+        if said != _OPEN or end - at > LONGEST:
             break
         if (further := _line_end(data, end, line, last=last)) is None:
             return None
@@ -165,14 +165,11 @@ def _elements(data: bytes, line: int, last: bool) -> Split:
     records, at, depth, closed = list[Record](), 0, 0, False
     for token in _TOKEN.finditer(data):
         sign = data[token.start()]
-        if sign == ord('"'):
-            if not token[1]:
-                break  # it goes on behind the data
-        elif sign in b"[{":
+        if sign in b"[{":
             depth += 1
         elif depth and sign in b"]}":
             depth -= 1
-        elif not depth:
+        elif not depth and sign != ord('"'):
             closed = sign != ord(",")
             line, at = _element(records, data, (at, token.start(), token.end()), line)
             if closed:
