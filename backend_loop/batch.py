@@ -103,7 +103,8 @@ async def each(  # noqa: PLR0913  what may be said of a batch
         budget: how many may fail; unless it is said, none.
         total: items in all, for the progress; a source with a length says it itself.
         report: name of a file with a line for each item, ``{"index", "key", "ok", "result" or "error"}``, downloaded by
-            `ledger.report` once the batch has ended; None: there is none.
+            `ledger.report` once the batch has ended; None: there is none. A second batch of the mission needs another
+            name, or its report takes the place of the first one's.
         transient: errors of all rather than of one: they end the try, and the next one goes on with that item.
 
     Raises:
