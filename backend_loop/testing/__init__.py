@@ -29,7 +29,7 @@ What it has not, so that it stays with tests on the real stack:
   process: workers of the kit die, and the next one comes when the lease has run out
 - Redis that is away, full or frozen, or loses an answer
 - processes: handlers with ``runs="process"`` run in a thread of this one. A thread that is at work when its worker is
-  killed goes on to its end, and while a thread or a socket of a handler's own is at work, time flows as outside
+  killed goes on to its end, and while a handler has a thread at work or a socket open, time flows as outside
 - the clock of others: ``time.time()`` and ``datetime.now()`` are the real ones; ``shared.clock.now_ms()`` is the kit's
 - what handlers do by themselves, without their tools: files, databases and requests of their own are real
 - the payloads of children that are scripted, which nobody checks; how far a handler is between its commits

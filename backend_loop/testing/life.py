@@ -122,7 +122,7 @@ class Life:
     def __init__(self, world: "World", number: int) -> None:
         """Not begun."""
         self._world, self.owner = world, f"worker-{number}"
-        self.loop = SkippingLoop(world.time)
+        self.loop = SkippingLoop(world.time, lambda: bool(self._runs))
         self._runs: dict[str, tuple[Runner, asyncio.Task[None]]] = {}
         self._woken = asyncio.Event()
         self._lease = Lease(0, world.settings.lease_s, lambda _owner: None, self.owner)

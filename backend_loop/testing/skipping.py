@@ -1,6 +1,6 @@
 """Time that is skipped: an event loop whose clock jumps to the next timer as soon as everything waits for it.
 
-While a thread or a socket of a handler's own is at work nothing is skipped: time flows then as it does outside.
+While a handler has a thread at work, or a socket open, nothing is skipped: time flows then as it does outside.
 """
 
 import asyncio
@@ -65,9 +65,9 @@ class Time:
 class _Selector(selectors.DefaultSelector):
     """Waits by moving the time."""
 
-    def __init__(self, time_: Time) -> None:
+    def __init__(self, time_: Time, handling: Callable[[], bool]) -> None:
         super().__init__()
-        self._time, self._turns = time_, 0
+        self._time, self._handling, self._turns = time_, handling, 0
         self.working = 0
         self.end: BaseException | None = None
 
@@ -80,7 +80,8 @@ class _Selector(selectors.DefaultSelector):
                 self._time.pass_(TURN_S)
             return super().select(0)
         self._turns = 0
-        if self.working or len(self.get_map()) > 1:  # 1: by which the loop wakes itself
+        # one of them is that by which the loop wakes itself; the others may be a handler's, kept open
+        if self.working or (len(self.get_map()) > 1 and self._handling()):
             return self._really(timeout)
         if not (ready := super().select(0)):
             if timeout is None:
@@ -98,9 +99,9 @@ class _Selector(selectors.DefaultSelector):
 class SkippingLoop(asyncio.SelectorEventLoop):
     """One process' event loop, on time that is skipped."""
 
-    def __init__(self, time_: Time) -> None:
-        """Nothing runs yet."""
-        self._skips, self._time = _Selector(time_), time_
+    def __init__(self, time_: Time, handling: Callable[[], bool] = lambda: True) -> None:
+        """Nothing runs yet; `handling` says whether a handler does."""
+        self._skips, self._time = _Selector(time_, handling), time_
         super().__init__(self._skips)
 
     def time(self) -> float:

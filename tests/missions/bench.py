@@ -1,12 +1,13 @@
 """Small missions that ask the outside, for the test kit alone."""
 
 import asyncio
+import socket
 from typing import Any
 
 from pydantic import BaseModel
 
 from backend_loop.mission import Mission, state, undo
-from backend_loop.outcomes import Fail, Go, Outcome
+from backend_loop.outcomes import Fail, Go, Outcome, Sleep
 from backend_loop.retry import Retry
 from backend_loop.services import ServiceRefused
 from backend_loop.toolbox import Toolbox
@@ -41,6 +42,36 @@ class Asker(Mission):
         body = {"thing": tools.payload.thing, "cents": tools.context.price}
         made = await tools.order("shop/orders", body, within_s=tools.payload.within_s)
         return Go("ordered", result=made)
+
+
+class Wired(Mission):
+    """Waits for a word over a socket of its own, leaves it open, and sleeps."""
+
+    type = "test.wired"
+    table = {"LISTENING": {"heard": "SLEEPING"}, "SLEEPING": {"woken": "SUCCEEDED"}}
+    deadline_s = 86_400
+    near: socket.socket
+    kept: list[asyncio.StreamWriter] = []
+
+    class Context(BaseModel):
+        """What it heard."""
+
+        word: str = ""
+
+    @state("LISTENING", timeout_s=5)
+    async def listen(self, tools: Toolbox[Any, Context]) -> Outcome:
+        reader, writer = await asyncio.open_connection(sock=self.near)
+        self.kept.append(writer)
+        tools.context.word = (await reader.readline()).decode().strip()
+        return Go("heard")
+
+    @state("SLEEPING")
+    async def sleep(self, tools: Toolbox[Any, Context]) -> Outcome:
+        if tools.context.word == "":
+            self.kept.pop().close()
+            return Go("woken")
+        tools.context.word = ""
+        return Sleep(3_600)
 
 
 class Witness(Mission):
