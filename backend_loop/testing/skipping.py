@@ -26,6 +26,10 @@ SEED: Final = 7
 """Of the chance that spreads retries: what a test sees is the same every time."""
 
 
+class TooLongError(Exception):
+    """More time has passed than may."""
+
+
 class Time:
     """How late it is; stands still unless somebody moves it.
 
@@ -55,11 +59,11 @@ class Time:
         """Let so many pass.
 
         Raises:
-            OverflowError: more have passed than may.
+            TooLongError: more have passed than may.
         """
         self.passed_s += seconds
         if self.passed_s > self._longest_s:
-            raise OverflowError(f"{self.passed_s / 86_400:.0f} days have passed")
+            raise TooLongError(f"{self.passed_s / 86_400:.0f} days have passed")
 
 
 class _Selector(selectors.DefaultSelector):

@@ -23,7 +23,7 @@ from backend_loop.testing.points import Kill, KilledError
 from backend_loop.testing.record import Record
 from backend_loop.testing.script import Script, ScriptWire
 from backend_loop.testing.shard import Shard, Write
-from backend_loop.testing.skipping import BEGIN, Time
+from backend_loop.testing.skipping import BEGIN, Time, TooLongError
 from shared.catalogue import Catalogue
 from shared.fleet import Fleet
 from shared.ids import Ids
@@ -132,24 +132,25 @@ class World:
         if self._life is not None:
             raise AssertionError("it runs already: what happens meanwhile may tell a mission something, and no more")
         _alone()
-        dead = ""
-        while True:
-            if dead:
+        try:
+            while (dead := self._live(until_ms)) is not None:
                 self.time.pass_(TAKEOVER_LEASES * self.settings.lease_s)
                 self.shard.reclaim(dead)
-            self._lives, self._dying = self._lives + 1, False
-            self._life = life = Life(self, self._lives)
-            try:
-                life.live(until_ms)
-            except KilledError:
-                dead = life.owner
-            except OverflowError as error:
-                raise self._never(str(error)) from None
-            else:
-                return
-            finally:
-                self._life = None
-                self.shard.unheard()
+        except TooLongError as error:
+            raise self._never(str(error)) from None
+
+    def _live(self, until_ms: int | None) -> str | None:
+        """A worker, to its rest or its death; then who it was."""
+        self._lives, self._dying = self._lives + 1, False
+        self._life = life = Life(self, self._lives)
+        try:
+            life.live(until_ms)
+        except KilledError:
+            return life.owner
+        finally:
+            self._life = None
+            self.shard.unheard()
+        return None
 
     def replay(self, record: Record, data: Mapping[str, Any]) -> None:
         """A dead letter runs again; `data` is that of its event."""
@@ -199,7 +200,8 @@ class World:
 
     def die(self, kill: Kill) -> None:
         """The worker that lives is killed there."""
-        self.kills = [one for one in self.kills if one != kill]
+        if kill in self.kills:
+            self.kills.remove(kill)
         self.died.append(kill)
         self._dying = True
         if self._life is not None:
@@ -210,7 +212,7 @@ class World:
 
     def within(self, task_id: str, state: str) -> Iterator[Happening]:
         """What is to happen within the handler that begins now."""
-        for kill in self.kills:
+        for kill in set(self.kills):
             if kill.meets("within", "state", 0, state):
                 yield partial(self.die, kill)
         yield from self.meddler.within(task_id)

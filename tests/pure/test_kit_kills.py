@@ -49,6 +49,12 @@ def test_several_deaths_in_a_run() -> None:
     assert (mission.status, set(mission.killed)) == ("SUCCEEDED", set(kills))
 
 
+def test_the_same_death_twice() -> None:
+    mission = POST.run(HOME, kill=[Kill.within("PAYING"), Kill.within("PAYING")])
+    assert mission.killed == (Kill.within("PAYING"), Kill.within("PAYING"))
+    assert mission.log[2]["data"] == {"event": "reclaimed", "deaths": 2}
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_commit_is_written_or_not(when: str) -> None:
     kill = Kill.before_commit(1) if when == "before" else Kill.after_commit(1)
