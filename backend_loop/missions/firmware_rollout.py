@@ -88,7 +88,7 @@ class FirmwareRollout(Mission):
         canaries: int = Field(5, ge=0, le=100, description="so many go first, spread over all of them")
         canaries_may_fail: int = Field(0, ge=0, le=100)
         budget: Budget = Budget(share=0.05)
-        at_once: int = Field(50, ge=1, le=500)
+        at_once: int = Field(20, ge=1, le=500, description="updates under way")
         patience_s: float = Field(10.0, ge=0, le=DAY_S, description="how long one may be offline")
         rollback: bool = Field(False, description="flash back what it flashed, should it fail or be cancelled")
 
