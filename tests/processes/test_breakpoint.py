@@ -61,12 +61,14 @@ class Terminal:
 
 @pytest.fixture
 async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
-    env = {
-        "DUALLOOP_MISSIONS": "tests.missions.plain,tests.missions.stops",
-        "DUALLOOP_LEASE_S": str(LEASE_S),
-        "DUALLOOP_STUCK_S": str(2 * LEASE_S),
-    }
-    async with running(redis_url, tmp_path, workers=0, **env) as stack:
+    async with running(
+        redis_url,
+        tmp_path,
+        workers=0,
+        DUALLOOP_MISSIONS="tests.missions.plain,tests.missions.stops",
+        DUALLOOP_LEASE_S=str(LEASE_S),
+        DUALLOOP_STUCK_S=str(2 * LEASE_S),
+    ) as stack:
         yield stack
 
 
