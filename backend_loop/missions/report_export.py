@@ -32,8 +32,8 @@ from shared.status import Priority
 
 PAGE: Final = 5_000
 """Rows between two checkpoints."""
-AT_ONCE: Final = 500
-"""Rows that are in memory."""
+AT_ONCE: Final = 50
+"""Rows that are in memory, a few times over: they may be large."""
 STEP_S: Final = 600.0
 """What a page may take; or all of it, where there are no pages."""
 

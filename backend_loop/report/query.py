@@ -15,6 +15,10 @@ Integer = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
 Scalar = StrictBool | Integer | StrictFloat | Annotated[str, Field(max_length=10_000)]
 
 _SMALL: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+MOST_COLUMNS: Final = 1_999
+"""SQLite reads 2,000 at once, and the row's number is one of them."""
+
 ROWIDS: Final = ("rowid", "_rowid_", "oid")
 """What SQLite calls the number of a row, unless a column is called so."""
 
@@ -91,7 +95,7 @@ def look(db: sqlite3.Connection, name: str, wanted: Sequence[str] | None, filter
         filtered: columns of conditions.
 
     Raises:
-        NoTableError: there is no such table, or column.
+        NoTableError: there is no such table or column, or it has too many.
         sqlite3.Error: the database cannot be read.
     """
     schema = (
@@ -109,6 +113,8 @@ def look(db: sqlite3.Connection, name: str, wanted: Sequence[str] | None, filter
         if folded(column) not in known:
             raise NoTableError(f"{found} has no column {column!r}: {_some(columns)}")
     read = columns if wanted is None else [known[folded(column)] for column in wanted]
+    if len(read) > MOST_COLUMNS:
+        raise NoTableError(f"{found} has {len(read)} columns, more than can be read at once: name what is wanted")
     return Table(found, tuple(read), _rowid(db, found, known) if there[found] == "table" else None)
 
 

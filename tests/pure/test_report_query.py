@@ -142,3 +142,11 @@ def test_a_column_that_is_gone_is_an_error_and_no_text(db: sqlite3.Connection) -
     for query in (Query(table, []), filtered):
         with pytest.raises(sqlite3.OperationalError, match="no such column"):
             list(query.rows(db, None, None, None))
+
+
+def test_a_table_of_more_columns_than_can_be_read_says_so(db: sqlite3.Connection) -> None:
+    names = [f"c{n}" for n in range(2_000)]
+    db.execute(f"CREATE TABLE wide ({', '.join(names)})")
+    with pytest.raises(NoTableError, match="2000 columns"):
+        look(db, "wide", None, [])
+    assert look(db, "wide", names[:2], ["c1999"]).columns == ("c0", "c1")
