@@ -1,9 +1,11 @@
 """Runners without loops around them, of a mission whose handlers do what the test plays, on a real shard."""
 
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import count
 from typing import Any, ClassVar
 
+import pytest
 from pydantic import BaseModel
 from pydantic_core import from_json
 
@@ -100,17 +102,27 @@ class Bench:
         self._names = count()
         self.wanted = False
         """Whether others wait for a slot of these workers."""
+        self.failures: list[BaseException] = []
+        """What a play has found to be wrong: to its runner that is a handler that failed."""
         self.kind: type[Mission] = Long
         self.task_id = ""
 
     async def take(self, work: Play, back: Play | None = None, **command: Any) -> None:
         """A mission that plays this."""
-        payload = {"work": f"{next(self._names)}", "back": ""}
-        plays[payload["work"]] = work
-        if back is not None:
-            payload["back"] = f"{next(self._names)}"
-            plays[payload["back"]] = back
+        payload = {"work": self._named(work), "back": self._named(back) if back is not None else ""}
         self.task_id = (await self._door.take({"type": self.kind.type, "payload": payload, **command}, "cli")).task_id
+
+    def _named(self, play: Play) -> str:
+        async def watched(tools: Tools) -> Outcome | None:
+            try:
+                return await play(tools)
+            except (AssertionError, pytest.fail.Exception) as failure:
+                self.failures.append(failure)
+                raise
+
+        name = f"{next(self._names)}"
+        plays[name] = watched
+        return name
 
     def store(self) -> Store:
         """Of a worker."""
@@ -185,11 +197,17 @@ class Bench:
         return [one["state"].lower() if one["status"] == "COMPENSATING" else one["state"] for one in events]
 
 
-async def bench_on(link: Link) -> Bench:
-    """One, on an empty shard."""
+@contextlib.asynccontextmanager
+async def benched(redis_url: str) -> AsyncIterator[Bench]:
+    """One, on an empty shard; at the end every play has found all as it should be."""
+    link = await Link(redis_url).open(wait_s=5)
     fleet, catalogue = Fleet(1), Catalogue()
     await fleet.join(link)
     for row in (Long.definition.row(), LongAct.definition.row()):
         await link.run("announce", keys.prefix(0), 60_000, row.kind, row.model_dump_json())
     await catalogue.refresh(link)
-    return Bench(link, fleet, catalogue)
+    bench = Bench(link, fleet, catalogue)
+    yield bench
+    await link.close()
+    for failure in bench.failures:
+        raise failure

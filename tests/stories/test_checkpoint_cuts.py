@@ -6,16 +6,14 @@ from typing import Any
 
 import pytest
 
-from shared.redis import Link
-from tests.stories.midway import Bench, Tools, bench_on
+from tests.stories.midway import Bench, Tools, benched
 from tests.waiting import eventually
 
 
 @pytest.fixture
 async def bench(redis_url: str) -> AsyncIterator[Bench]:
-    link = await Link(redis_url).open(wait_s=5)
-    yield await bench_on(link)
-    await link.close()
+    async with benched(redis_url) as bench:
+        yield bench
 
 
 async def revs(bench: Bench) -> int:

@@ -12,15 +12,13 @@ from backend_loop.store import LostError
 from backend_loop.suspects import Suspect, Suspects
 from shared import keys
 from shared.errors import RedisUnknownError
-from shared.redis import Link
-from tests.stories.midway import SETTINGS, Bench, LongAct, Tools, bench_on
+from tests.stories.midway import SETTINGS, Bench, LongAct, Tools, benched
 
 
 @pytest.fixture
 async def bench(redis_url: str) -> AsyncIterator[Bench]:
-    link = await Link(redis_url).open(wait_s=5)
-    yield await bench_on(link)
-    await link.close()
+    async with benched(redis_url) as bench:
+        yield bench
 
 
 class Steps:

@@ -13,15 +13,14 @@ from backend_loop.outcomes import Retry as Again
 from backend_loop.store import LostError
 from shared import keys
 from shared.errors import RedisUnknownError
-from shared.redis import Link, ReplyError
-from tests.stories.midway import Bench, Long, Tools, bench_on
+from shared.redis import ReplyError
+from tests.stories.midway import Bench, Long, Tools, benched
 
 
 @pytest.fixture
 async def bench(redis_url: str) -> AsyncIterator[Bench]:
-    link = await Link(redis_url).open(wait_s=5)
-    yield await bench_on(link)
-    await link.close()
+    async with benched(redis_url) as bench:
+        yield bench
 
 
 async def test_context_and_progress_are_kept_and_the_handler_goes_on(bench: Bench) -> None:

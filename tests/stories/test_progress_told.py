@@ -12,16 +12,14 @@ from backend_loop.reporting import EVERY_S
 from backend_loop.store import Store
 from shared import keys
 from shared.errors import RedisAwayError
-from shared.redis import Link
-from tests.stories.midway import Bench, Long, Tools, bench_on
+from tests.stories.midway import Bench, Long, Tools, benched
 from tests.waiting import eventually
 
 
 @pytest.fixture
 async def bench(redis_url: str) -> AsyncIterator[Bench]:
-    link = await Link(redis_url).open(wait_s=5)
-    yield await bench_on(link)
-    await link.close()
+    async with benched(redis_url) as bench:
+        yield bench
 
 
 class Told:
