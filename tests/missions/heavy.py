@@ -122,6 +122,14 @@ def _keep_much(tools: Tools) -> None:
     tools.checkpoint()
 
 
+def _keep_then_deaf(tools: Tools) -> None:
+    """Keeps something, hears nothing for a while, and does more then."""
+    tools.context.done.append("kept")
+    tools.checkpoint()
+    _deaf(tools)
+    tools.context.done.append("late")
+
+
 def _unkept(tools: Tools) -> Outcome:
     """Leaves what nobody can keep, and does something about it."""
     tools.context.done.append("\ud800" if tools.payload.seconds else "x" * 100)
@@ -135,10 +143,13 @@ def _unkept(tools: Tools) -> Outcome:
 
 
 def _say(tools: Tools) -> None:
-    """Says it for each of many items, and goes on without another word."""
+    """Says it for each of many items, and goes on without another word to its worker."""
     for n in range(20_000):
         tools.progress(n + 1, 20_000)
-    _spin(tools)
+    while True:
+        time.sleep(0.01)
+        if threading.current_thread() is not threading.main_thread():
+            tools.check()  # a thread says nothing by that, and hears no cut else
 
 
 def hold(seconds: float) -> None:
@@ -169,6 +180,7 @@ DOES: Final[Mapping[str, Callable[[Tools], Any]]] = {
     "keep": _keep,
     "keep on": _keep_on,
     "keep much": _keep_much,
+    "keep, then deaf": _keep_then_deaf,
     "unkept": _unkept,
     "unkept, and lets it pass": lambda tools: tools.checkpoint(),
     "say": _say,
