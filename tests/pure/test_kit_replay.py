@@ -94,6 +94,21 @@ def test_an_unchanged_mission_goes_the_same_way(story: str) -> None:
     assert [event["status"] for event in replayed.mission.log] == [event["status"] for event in file["log"]]
 
 
+def test_a_cancel_after_a_second_try_comes_after_it_again() -> None:
+    bench = Bench(Postal, outside=OUTSIDE | {"payment/orders": [down(), meanwhile(Trial.cancel, {"id": "p"})]})
+    mission = bench.run(HOME)
+    replayed = bench.replay(exported(mission))
+    assert replayed.same, replayed.difference
+    assert [call.state for call in replayed.mission.calls] == ["PAYING", "PAYING", "UNDO_PAYING"]
+
+
+def test_what_a_worker_held_is_gone_on_with_as_after_its_takeover() -> None:
+    Witness.seen.clear()
+    bench = Bench(Witness, outside={"a/b": {}})
+    bench.resume(exported(bench.accept(), place="leased", status="RUNNING", started_at="2026-01-01T00:00:00.000Z"))
+    assert Witness.seen[0] == "begins 1 True"
+
+
 def test_a_changed_handler_goes_another_way_and_the_line_is_named() -> None:
     replayed = MENDED.replay(dead_letter())
     assert not replayed.same
