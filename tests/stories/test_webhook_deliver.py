@@ -63,7 +63,11 @@ async def test_an_event_is_delivered_and_it_is_said_when(door: Door, receiver: R
     assert 0 <= result["took_ms"] < 10_000
 
 
-@pytest.mark.parametrize("answer", [status(500), status(302, "location: /"), reset, nonsense, silence], ids=repr)
+@pytest.mark.parametrize(
+    "answer",
+    [status(500), status(302, "location: /"), reset, nonsense, silence],
+    ids=["500", "302", "reset", "nonsense", "silence"],
+)
 async def test_what_was_not_taken_is_sent_again_under_its_id(
     door: Door, receiver: Receiver, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
