@@ -183,6 +183,7 @@ class Runner:
         if not self._handling.running:
             self._signalled = True  # between two handlers: the next one looks before it begins
         elif await self._is_interrupted():
+            self._signalled = True  # once more: a checkpoint may hear later that it was written before this was posted
             self._handling.interrupt()
 
     async def _is_interrupted(self) -> bool:

@@ -139,6 +139,7 @@ class Writing:
         news, course = self._is_new(context), self.course
         if not news and not self.due:
             return Kept(news=False, goes_on=not self.draining)
+        self.course = course._replace(begun=True)  # its handler runs: what it was to do may have happened (P21)
         before, after = [Checkpoint()] if news else [], list[Signal]()
         chance = random.random()  # noqa: S311  jitter, not a secret
         while True:
