@@ -69,7 +69,7 @@ class Cuts:
 
 
 class Pipe:
-    """The child's end of the socket to its worker: the `Line` of its handlers."""
+    """The child's end of the socket to its worker."""
 
     def __init__(self, sock: socket.socket) -> None:
         """Takes the socket over."""
@@ -99,22 +99,21 @@ class Pipe:
         with self.cuts, self._writing:
             self._sock.sendall(packed)
 
-    def check(self) -> None:
-        """Ask the worker, which knows lease and deadline; from any thread of the handler's."""
-        self._ask({"check": True})
-
-    def checkpoint(self, context: BaseModel) -> None:
-        """Have the worker keep it."""
-        self._ask({"checkpoint": context})
-
-    def progress(self, said: Progress) -> None:
+    def progress(self, run: "PipeLine", said: Progress) -> None:
         """Tell it after a while, or with what is said until then."""
         with self.cuts, self._saying:
+            if run.over:
+                return
             self._said = said
             if self._timer is None:
                 self._timer = threading.Timer(GATHERED_S, self._tell)
                 self._timer.daemon = True
                 self._timer.start()
+
+    def over(self, run: "PipeLine") -> None:
+        """Its handler has ended: what that has left running is not heard any more, least of all as the next one."""
+        with self.cuts, self._asking, self._saying:
+            run.over = True
 
     def rest(self) -> dict[str, Any]:
         """The progress that was not told yet, for a frame that goes out anyway."""
@@ -130,10 +129,11 @@ class Pipe:
             if rest := self.rest():
                 self._sock.sendall(pack(rest))
 
-    def _ask(self, question: dict[str, Any]) -> None:
+    def ask(self, run: "PipeLine", question: dict[str, Any]) -> None:
+        """Ask the worker, which knows lease and deadline, and keeps a context; from any thread of the handler's."""
         with self._asking:
-            if self.cuts.ending:
-                raise CutError  # an answer may have been left unread
+            if self.cuts.ending or run.over:
+                raise CutError  # an answer may have been left unread, or would be that of another handler
             try:
                 packed = pack(question | self.rest())
             except UNWRITABLE as error:
@@ -145,6 +145,26 @@ class Pipe:
             raise CheckpointError(answer["why"], ErrorCode(answer["code"]))
         if word:
             raise REFUSALS[word]
+
+
+class PipeLine:
+    """The `Line` of one handler."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        """`over`: the handler has ended."""
+        self._pipe, self.over = pipe, False
+
+    def check(self) -> None:
+        """As `Line` says."""
+        self._pipe.ask(self, {"check": True})
+
+    def checkpoint(self, context: BaseModel) -> None:
+        """As `Line` says."""
+        self._pipe.ask(self, {"checkpoint": context})
+
+    def progress(self, said: Progress) -> None:
+        """As `Line` says."""
+        self._pipe.progress(self, said)
 
 
 class Child:
@@ -167,7 +187,7 @@ class Child:
 
     def _run(self, run: Frame) -> bytes:
         mission = attrgetter(run["class"])(sys.modules[run["module"]])
-        facts = Facts(**run["facts"])
+        facts, line = Facts(**run["facts"]), PipeLine(self._pipe)
         with logs.bound(
             type=mission.type, state=run["state"], task_id=facts.task_id, correlation_id=facts.correlation_id
         ):
@@ -178,11 +198,12 @@ class Child:
                     envelope=Envelope.model_validate(run["envelope"]),
                     payload=mission.Payload.model_validate(run["payload"]),
                     context=context,
-                    line=self._pipe,
+                    line=line,
                 )
             except Exception as error:  # noqa: BLE001  an author's validator may raise anything
                 return pack(_failed(error, mission))
             answer = self._call(getattr(mission(), run["handler"]), tools, mission)
+            self._pipe.over(line)
             return _packed({**answer, "context": tools.context, **self._pipe.rest()}, run["state"])
 
     def _call(

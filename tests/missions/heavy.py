@@ -1,6 +1,7 @@
 """Handlers that compute, block or die: in a thread, in a process, and where they should not, in the loop."""
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import resource
@@ -152,6 +153,32 @@ def _say(tools: Tools) -> None:
             tools.check()  # a thread says nothing by that, and hears no cut else
 
 
+_left: list[tuple[threading.Event, threading.Thread]] = []
+
+
+def _leave(tools: Tools) -> None:
+    """Leaves a thread that speaks once the next handler runs in the same process."""
+    goes_on = threading.Event()
+
+    def speak() -> None:
+        goes_on.wait()
+        tools.progress(1)
+        for ask in (tools.check, tools.checkpoint):
+            with contextlib.suppress(CutError):
+                ask()
+
+    thread = threading.Thread(target=speak, daemon=True)
+    thread.start()
+    _left.append((goes_on, thread))
+
+
+def _let_speak(_: Tools) -> None:
+    """Lets it, and hears it out."""
+    goes_on, thread = _left.pop()
+    goes_on.set()
+    thread.join()
+
+
 def hold(seconds: float) -> None:
     """Native code that keeps the interpreter."""
     ctypes.PyDLL(None).usleep(round(seconds * 1e6))
@@ -185,6 +212,8 @@ DOES: Final[Mapping[str, Callable[[Tools], Any]]] = {
     "unkept, and lets it pass": lambda tools: tools.checkpoint(),
     "say": _say,
     "say nonsense": lambda tools: tools.progress(-1),
+    "leave": _leave,
+    "let speak": _let_speak,
     "say last": lambda tools: tools.progress(7),
     "hold": lambda tools: hold(tools.payload.seconds),
     "sleep": lambda tools: sleeps(tools.payload.seconds),

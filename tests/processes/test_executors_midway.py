@@ -107,6 +107,15 @@ async def test_what_a_thread_does_that_was_left_behind_is_in_no_context() -> Non
         assert run.tools.context.done == ["before", "keep, then deaf", "kept"]
 
 
+async def test_what_a_handler_has_left_in_a_child_says_nothing_in_the_name_of_the_next_one(bench: Bench) -> None:
+    """The next one is another mission's: its context would be this one's."""
+    assert isinstance(await bench.run(InProcess, "leave").end(), Go)
+    run = bench.run(InProcess, "let speak")
+    assert isinstance(await run.end(), Go)
+    assert (run.kept, run.said) == ([], [])
+    assert run.tools.context.done == ["before", "let speak"]
+
+
 @BOTH
 async def test_what_cannot_be_kept_is_said_to_the_handler(bench: Bench, mission: type[Mission]) -> None:
     run = bench.run(mission, "unkept", seconds=0)
