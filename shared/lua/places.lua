@@ -193,8 +193,10 @@ local function passing(status, state, progress)
   return '{"status":"' .. status .. '","state":"' .. state .. '","at":"' .. at() .. '","progress":' .. progress .. '}'
 end
 
+-- The result document; what a damaged record says of its progress would make all of it unreadable, and is left out.
 local function result(seq, rest, created, started, retention, progress)
-  return '{"seq":' .. seq .. ',' .. rest .. ',"progress":' .. (progress or 'null') .. ',"created_at":"' .. rfc3339(tonumber(created)) .. '","started_at":'
+  if not (progress and pcall(cjson.decode, progress)) then progress = 'null' end
+  return '{"seq":' .. seq .. ',' .. rest .. ',"progress":' .. progress .. ',"created_at":"' .. rfc3339(tonumber(created)) .. '","started_at":'
     .. (started and '"' .. rfc3339(tonumber(started)) .. '"' or 'null') .. ',"finished_at":"' .. at()
     .. '","expires_at":"' .. rfc3339(now + retention) .. '"}'
 end

@@ -137,6 +137,16 @@ def test_the_result_has_the_newest(verbs: Verbs, move: Any, said: str) -> None:
     assert result["progress"] == json.loads(said or HALF)
 
 
+@pytest.mark.parametrize("move", ["end", "bury"])
+def test_what_is_no_json_is_left_out_of_it(verbs: Verbs, move: Any) -> None:
+    m = begun(verbs)
+    verbs.redis.hset(verbs.key("mission:m"), "progress", '{"done":')
+    verbs.commit("w1", m.write(move))
+    result = verbs.result("m")
+    assert result is not None
+    assert result["progress"] is None
+
+
 def test_so_has_that_of_one_which_no_worker_has_ended(verbs: Verbs) -> None:
     m = begun(verbs)
     told(verbs, m)
