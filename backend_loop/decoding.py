@@ -38,7 +38,10 @@ def decode(claimed: Claimed, definition: MissionType) -> Decoded | Fail:
             {"pointer": at + "".join(f"/{part}" for part in fault["loc"]), "detail": fault["msg"]}
             for fault in error.errors(include_url=False, include_context=False, include_input=False)[:20]
         )
-        return Fail(f"{error.error_count()} faults in {error.title}", ErrorCode.UNDECODABLE, errors=errors)
+        where = errors[0]["pointer"] if at else error.title + errors[0]["pointer"]
+        what = errors[0]["detail"].removeprefix("Value error, ")  # the words that its author chose
+        more = f", and {error.error_count() - 1} more" if error.error_count() > 1 else ""
+        return Fail(f"{where}: {what}{more}", ErrorCode.UNDECODABLE, errors=errors)
     except Exception as error:  # noqa: BLE001  an author's validator or upcaster may raise anything
         sentence = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return Fail(f"the record cannot be read: {sentence}", ErrorCode.UNDECODABLE)
