@@ -54,4 +54,5 @@ def restore(definition: MissionType, text: bytes, state: str, version: int, run:
 def _from_start(course: Course, plan: Plan) -> bool:
     if course.undoing:
         return course.state == plan.initial != course.done[-1].state
-    return bool(course.undone) or course.state == plan.initial != course.failed_in
+    # one that no worker has ended says of no end: it was given up where it stands, and has what its checkpoints kept
+    return bool(course.undone) or course.state == plan.initial and course.failed_in not in {plan.initial, None}

@@ -249,6 +249,9 @@ def test_a_document_of_an_older_run_is_a_replay() -> None:
     assert (from_start, context) == (Course("GREET", visits={}), {})
     again, context = restore(GREETER, _stored(dead._replace(failed_in="GREET"), version=3), "GREET", 3, 2)
     assert (again.state, again.visits, context) == ("GREET", dead.visits, {"letters": 2})
+    lost = Course("GREET", Status.RUNNING, begun=True)  # ended by no worker, behind a checkpoint of its first state
+    again, context = restore(GREETER, _stored(lost, version=3), "GREET", 3, 2)
+    assert (again.state, context) == ("GREET", {"letters": 2})
     undone, context = restore(GREETER, _stored(dead._replace(undone=(Done("GREET", 1),)), version=3), "LEAVE", 3, 2)
     assert (undone.state, undone.visit, context) == ("GREET", 2, {})
 
