@@ -55,4 +55,4 @@ def _from_start(course: Course, plan: Plan) -> bool:
     if course.undoing:
         return course.state == plan.initial != course.done[-1].state
     # one that no worker has ended says of no end: it was given up where it stands, and has what its checkpoints kept
-    return bool(course.undone) or course.state == plan.initial and course.failed_in not in {plan.initial, None}
+    return bool(course.undone) or (course.state == plan.initial and course.failed_in not in {plan.initial, None})
