@@ -18,11 +18,13 @@ ifneq ($(USABLE),yes)
 $(shell rm -f $(VENV)/.made $(VENV)/.run $(VENV)/.dev)
 endif
 
-.PHONY: up test chaos check lint format types imports wheel bench lock help
+.PHONY: up dev test chaos check lint format types imports wheel bench lock help
 .DELETE_ON_ERROR:
 
 up: $(VENV)/.run  ## run everything on this machine; DUALLOOP_PORT and DUALLOOP_STATE_DIR choose port and folder
 	@exec $(BIN)/dualloop up $(ARGS)
+
+dev: $(VENV)/.dev  ## install what tests and checks need
 
 test: $(VENV)/.dev  ## run all tests, on real Redis servers, in random order
 	$(BIN)/python -m pytest -m 'not long' -n $(JOBS) --dist loadfile $(ARGS)

@@ -41,7 +41,7 @@ class Budget:
             return f"{failed} of {done} items failed, and {self.count or 'none'} may"
         judged = done > 0 and (whole or done >= self.judged_from)
         if self.share is not None and judged and failed / done > self.share:
-            return f"{failed} of {done} items failed, and {self.share:.4g} of them may"
+            return f"{failed} of {done} items failed, and {100 * self.share:.4g} % of them may"
         return None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from backend_loop import registry
+from backend_loop import debugger, registry
 from backend_loop.devices.http import HttpDevice, http_client
 from backend_loop.mission import DefinitionError
 from backend_loop.mission_type import MissionType
@@ -53,6 +53,7 @@ def run(settings: Settings) -> None:
         health.serve(worker.checks, settings.host, settings.health_port, _port_file(settings, worker.instance))
     )
     garbage.settle()
+    debugger.prepare()
     try:
         loop.run_until_complete(asyncio.sleep(0))  # the first step of serving, which takes the port or fails
         if serving.done() and (fault := serving.exception()) is not None:

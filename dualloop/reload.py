@@ -25,7 +25,7 @@ QUIET_MS: Final = 200
 """They do if no more than this lies between them."""
 LOOK_MS: Final = 5_000
 """The files are looked at so often also if nothing tells of a change, as on some network drives."""
-TRIAL_S: Final = 60.0
+TRIAL_S: Final = 20.0
 LINES: Final = 8
 """Of what is wrong, so many are told."""
 

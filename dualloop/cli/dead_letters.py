@@ -144,7 +144,11 @@ def discard(ids: Many, *, by: By = None, note: Note = None, json: Json = False) 
 
 def _replayed(told: dict[str, Any]) -> str:
     begin = "the start" if told["from"] == "start" else "the state it failed in"
-    keys = "with new keys for its effects" if told["key"] == "new" else "with the keys that its effects had"
+    keys = (
+        "with new keys for its effects"
+        if told["key"] == "new"
+        else "with the keys that its effects had, new ones where they were undone"
+    )
     return f"run {told['run']} from {begin}, {keys} ({told['status']})"
 
 

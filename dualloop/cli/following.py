@@ -166,8 +166,16 @@ def shared_out(room: int, *, share: bool, figures: int, pace: int, doing: int) -
     return bar, figures, pace, min(doing, told + room) if told else 0
 
 
+def _said(data: Any) -> str:
+    """A child's end in words, since there may be hundreds of them; all else as it is."""
+    if isinstance(data, dict) and data.get("event") == "child":
+        code = f", {data['code']}" if data.get("code") else ""
+        return clean(f"child {data.get('name') or data['task_id']} {data['status']}{code}")
+    return to_json(data).decode()
+
+
 def event_line(frame: Frame) -> str:
     """When, status, state and what came with it."""
-    data = "" if frame["data"] is None else f"  {to_json(frame['data']).decode()}"
+    data = "" if frame["data"] is None else f"  {_said(frame['data'])}"
     state = "" if frame["state"] == frame["status"] else frame["state"]
     return f"{moment(frame['at'])}  {frame['status']:12}  {state}{data}"

@@ -81,7 +81,11 @@ def named(name: str) -> Names:
         )
     module = name.rpartition(".")[2]
     if keyword.iskeyword(module) or hides(module):
-        raise Refusal(f"The mission would be in {module}.py, and Python has a {module} of its own: end it otherwise.")
+        raise Refusal(
+            f"The mission would be in {module}.py, and Python has a {module} of its own: choose another last word."
+        )
+    if Path(module).is_dir():
+        raise Refusal(f"The mission would be in {module}.py, and the folder {module} would be found before it.")
     if name in _built_in():
         raise Refusal(f"{name} comes with the product: choose another name.")
     cls = "".join(word.capitalize() for word in module.split("_"))
@@ -95,6 +99,11 @@ def hides(module: str) -> bool:
     here = {str(Path.cwd()), ""}
     found = importlib.machinery.PathFinder.find_spec(module, [path for path in sys.path if path not in here])
     return found is not None
+
+
+def _in_checkout() -> bool:
+    """Whether this folder is that of the product itself, whose pytest wants what its own tests do."""
+    return Path("requirements-dev.lock").exists() and Path("dualloop", "cli").is_dir()
 
 
 def _built_in() -> frozenset[str]:
@@ -113,9 +122,10 @@ def _write(file: Path, content: str) -> None:
 
 def _say_how(names: Names, missions: str, url: str) -> None:
     lacks = importlib.util.find_spec("pytest") is None
+    install = "make dev" if _in_checkout() else "python -m pip install pytest"
     body = f'{{"type": "{names.type}", "payload": {PAYLOAD}}}'
     say()
-    say("Test it" + (", once there is a pytest: python -m pip install pytest" if lacks else ""))
+    say("Test it" + (f", once there is a pytest: {install}" if lacks else ""))
     typer.echo(f"  python -m pytest test_{names.module}.py")
     say("Run it; the worker takes up what you edit")
     typer.echo(f"  DUALLOOP_MISSIONS={missions} dualloop up --reload")

@@ -13,7 +13,6 @@ import pytest
 import redis
 
 from backend_loop import debugger
-from backend_loop.lease import STUCK
 from dualloop.lifeline import ends_with_parent
 from shared import keys
 from tests.processes.commands import Front, events
@@ -111,7 +110,18 @@ async def test_a_breakpoint_costs_neither_lease_nor_try(stack: Stack, terminal: 
     assert not terminal.shows("event loop dead")()
     again = await front.send("test.noop")
     assert (await front.result(again))["status"] == "SUCCEEDED"
-    assert await terminal.part.stop() != STUCK
+    os.killpg(terminal.part.running.pid, signal.SIGINT)  # Ctrl-C is the worker's still, and no debugger's
+    await eventually(lambda: terminal.part.running.poll() is not None, 30)
+    assert terminal.part.running.returncode == 0
+
+
+async def test_a_breakpoint_that_nobody_can_type_at_is_passed_by(stack: Stack, front: Front) -> None:
+    worker = stack.worker()
+    await stack.start([worker])
+    one = await front.send("test.stops")
+    assert (await front.result(one))["result"]["attempt"] == 1
+    assert "breakpoint passed by" in worker.tail()
+    assert "stops.py:" in worker.tail()
 
 
 def test_who_only_works_is_not_held() -> None:

@@ -22,7 +22,7 @@ def test_the_share_is_looked_at_once_there_are_enough_and_at_the_end() -> None:
     budget = Budget(share=0.5, judged_from=10)
     assert budget.spent(9, 9) is None
     assert budget.spent(10, 5) is None
-    assert budget.spent(10, 6) == "6 of 10 items failed, and 0.5 of them may"
+    assert budget.spent(10, 6) == "6 of 10 items failed, and 50 % of them may"
     assert budget.spent(2, 2, whole=True) is not None
     assert budget.spent(0, 0, whole=True) is None
 

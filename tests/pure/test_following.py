@@ -132,3 +132,16 @@ def test_who_only_waits_for_the_result_gets_no_events(capsys: pytest.CaptureFixt
     for frame in (event("CLEANING"), progress(0, 1, 2, "x"), event("LOADING")):
         lines.take(frame)
     assert capsys.readouterr() == ("", "CLEANING  1 of 2 (50 %): x\n")
+
+
+def test_a_child_s_end_is_told_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    data = {"event": "child", "task_id": "04X", "type": "firmware.update", "status": "FAILED", "code": "device_refused"}
+    lines = Lines(events=True)
+    for one in (data, {**data, "name": "gadget.0013"}, {**data, "status": "SUCCEEDED", "code": None}):
+        lines.take(event("CLEANING") | {"data": one})
+    ends = [line.split("  ")[-1] for line in capsys.readouterr().out.splitlines()]
+    assert ends == [
+        "child 04X FAILED, device_refused",
+        "child gadget.0013 FAILED, device_refused",
+        "child 04X SUCCEEDED",
+    ]

@@ -174,7 +174,7 @@ def test_the_budget_counts_what_was_lost_inside_of_chunks_too() -> None:
 def test_a_share_is_one_of_all_that_there_is() -> None:
     line = Line(stages((1, 1, False)), (10,) * 100, Budget(share=0.01))
     assert line.standing({}, lost=10).spent is None
-    assert line.standing({}, lost=11).spent == "11 of 1000 items failed, and 0.01 of them may"
+    assert line.standing({}, lost=11).spent == "11 of 1000 items failed, and 1 % of them may"
 
 
 def test_once_the_budget_is_spent_what_is_under_way_is_waited_for() -> None:

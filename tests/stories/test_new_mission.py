@@ -138,3 +138,9 @@ def test_nothing_is_overwritten(author: Author) -> None:
     assert (test.read_text(), len(list(author.folder.iterdir()))) == ("mine", 1)
     (author.folder / "__init__.py").touch()
     assert "This folder is a package" in author.makes("shop.keep", code=1)
+
+
+def test_a_folder_that_would_be_imported_in_its_place_is_named(author: Author) -> None:
+    (author.folder / "parcel").mkdir()
+    assert "the folder parcel would be found before it" in author.makes("shop.parcel", code=1)
+    assert [one.name for one in author.folder.iterdir()] == ["parcel"]
