@@ -4,13 +4,14 @@ What it says is foreign: it is bounded and read here, and what it wants done is 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import httpx
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 from pydantic_core import from_json, to_json
 
+from backend_loop.alias import alias
 from backend_loop.services import NOT_NOW, ServiceRefused, ServiceUnavailable, retry_after_s
 from backend_loop.thought import Function, Thought, Usage, Wanted
 from shared.settings import Settings
@@ -36,13 +37,22 @@ class Model:
         client: shared with other users; closing it is its owner's business.
         name: of the model there; None: none is named.
         key: sent as a bearer token, and told nobody; empty: none is sent.
+        named: what a thought's own key is told as.
 
     Raises:
         ValueError: the key is none; the sentence does not show it.
     """
 
-    def __init__(self, base_url: str, client: httpx.AsyncClient, name: str | None = None, key: str = "") -> None:
+    def __init__(
+        self,
+        base_url: str,
+        client: httpx.AsyncClient,
+        name: str | None = None,
+        key: str = "",
+        named: Callable[[str], str] = alias,
+    ) -> None:
         """Connect to nothing yet."""
+        self._named = named
         self._url, self._client, self._name = f"{base_url.rstrip('/')}/chat/completions", client, name
         self._key = key.strip()
         if not (self._key.isascii() and self._key.isprintable()):
@@ -70,7 +80,7 @@ class Model:
             body["model"] = self._name
         if functions:
             body["tools"] = [{"type": "function", "function": one._asdict()} for one in functions]
-        headers = {"idempotency-key": key, "traceparent": traceparent, "accept-encoding": "identity"}
+        headers = {"idempotency-key": self._named(key), "traceparent": traceparent, "accept-encoding": "identity"}
         if self._key:
             headers["authorization"] = f"Bearer {self._key}"
         try:
@@ -118,7 +128,9 @@ def model_of(settings: Settings, client: httpx.AsyncClient) -> Model | None:
         key = settings.model_key.get_secret_value() if settings.model_key is not None else ""
         return Model(settings.model_url, client, settings.model_name, key)
     if settings.outside_url:  # the key is for somebody else
-        return Model(f"{settings.outside_url.rstrip('/')}/model/v1", client, settings.model_name or "scripted")
+        return Model(
+            f"{settings.outside_url.rstrip('/')}/model/v1", client, settings.model_name or "scripted", named=str
+        )
     return None
 
 

@@ -7,7 +7,7 @@ command, before it has read anything, and checked here on what it wants; nothing
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import from_json
 
 from backend_loop.devices.actions import ACTIONS
@@ -57,6 +57,12 @@ class Tool(BaseModel):
         default_factory=dict,
         description="arguments that the command gives: the model neither sees them nor may say them",
     )
+
+    @model_validator(mode="after")
+    def _either(self) -> "Tool":
+        if both := sorted(self.only.keys() & self.fixed.keys()):
+            raise ValueError(f"{both[0]} is in only and in fixed, so nobody could say it: leave one of them")
+        return self
 
 
 SAFE: Final[tuple[str | Tool, ...]] = (

@@ -15,6 +15,7 @@ import httpx
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 
+from backend_loop.alias import alias
 from backend_loop.mission import Mission, state
 from backend_loop.outcomes import Fail, Go, Outcome
 from backend_loop.retry import Retry as Policy
@@ -78,7 +79,7 @@ class WebhookDeliver(Mission):
             status = await tools.deliver(tools.payload.url, to_json(tools.payload.event).decode(), within_s=TRY_S)
         except ServiceRefused as fault:
             return Fail(
-                str(fault), result={"answer": fault.code, "gone": fault.code == "gone", "webhook_id": tools.key}
+                str(fault), result={"answer": fault.code, "gone": fault.code == "gone", "webhook_id": alias(tools.key)}
             )
         ended = now_ms()
         return Go(
@@ -88,6 +89,6 @@ class WebhookDeliver(Mission):
                 "delivered_at": rfc3339(ended),
                 "took_ms": ended - began,
                 "tries": tools.attempt,
-                "webhook_id": tools.key,
+                "webhook_id": alias(tools.key),
             },
         )

@@ -18,6 +18,7 @@ from typing import Final
 import httpx
 from standardwebhooks import Webhook
 
+from backend_loop.alias import alias
 from backend_loop.services import NOT_NOW, ServiceRefused, ServiceUnavailable, retry_after_s
 from backend_loop.webhooks.addresses import Address, Allowed, address_of, refused
 from shared.logs import get
@@ -63,7 +64,7 @@ class Webhooks:
         Args:
             url: checked: ``http`` or ``https``, without credentials.
             body: JSON, byte for byte the same for each try.
-            key: the same for each try: by it the receiver knows what it has had.
+            key: the same for each try: by its alias the receiver knows what it has had.
             within_s: for all of it.
 
         Raises:
@@ -75,7 +76,7 @@ class Webhooks:
         if within_s <= 0:
             raise ServiceUnavailable("no time is left to send it")
         target, deadline = httpx.URL(url), asyncio.get_running_loop().time() + within_s
-        host, headers = target.netloc.decode("ascii"), self._headers(body, key)
+        host, headers = target.netloc.decode("ascii"), self._headers(body, alias(key))
         try:
             async with asyncio.timeout_at(deadline):
                 addresses = await self._addresses(target)
@@ -92,14 +93,14 @@ class Webhooks:
         """Whom to trust; ``SSL_CERT_FILE`` names authorities of one's own."""
         return httpx.create_ssl_context()
 
-    def _headers(self, body: str, key: str) -> dict[str, str]:
+    def _headers(self, body: str, identity: str) -> dict[str, str]:
         now = datetime.now(UTC)
         return {
             "user-agent": "dualloop",
             "content-type": "application/json",
-            "webhook-id": key,
+            "webhook-id": identity,
             "webhook-timestamp": str(int(now.timestamp())),
-            "webhook-signature": " ".join(signer.sign(key, now, body) for signer in self._signers),
+            "webhook-signature": " ".join(signer.sign(identity, now, body) for signer in self._signers),
         }
 
     async def _addresses(self, target: httpx.URL) -> list[Address]:

@@ -37,6 +37,11 @@ def wanted(name: str, arguments: Any = None) -> Wanted:
 # --- what may be called
 
 
+def test_a_tool_that_nobody_could_call_is_refused() -> None:
+    with pytest.raises(ValidationError, match="n is in only and in fixed"):
+        Tool(type="a.b", only={"n": [1]}, fixed={"n": 1})
+
+
 def test_only_what_is_harmless_is_allowed_without_being_named() -> None:
     assert sorted(DEFAULT) == ["device-control", "device-query"]
     assert "unlock" not in DEFAULT["device-control"].only["action"]

@@ -11,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from backend_loop import model as model_module
+from backend_loop.alias import alias
 from backend_loop.devices.http import http_client
 from backend_loop.model import Model, model_of
 from backend_loop.services import ServiceRefused, ServiceUnavailable
@@ -76,7 +77,7 @@ async def test_it_asks_as_servers_want_to_be_asked(server: Server) -> None:
     assert said == Thought("hi", (), Usage(3, 4))
     headers, body = server.heard[0]
     assert headers["authorization"] == f"Bearer {KEY}"
-    assert headers["idempotency-key"] == "m:1:THINKING:1"
+    assert headers["idempotency-key"] == alias("m:1:THINKING:1")
     assert headers["traceparent"] == "00-1"
     assert body["model"] == "big"
     assert body["messages"] == [{"role": "user", "content": "hello"}]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
+from backend_loop.alias import alias
 from backend_loop.mission import state
 from backend_loop.missions import webhook_deliver
 from backend_loop.missions.webhook_deliver import WebhookDeliver
@@ -58,7 +59,8 @@ async def test_an_event_is_delivered_and_it_is_said_when(door: Door, receiver: R
         assert Webhook(secret).verify(one.body, one.headers) == EVENT
     result = done["result"]
     assert (done["status"], result["status"], result["tries"]) == ("SUCCEEDED", 204, 1)
-    assert result["webhook_id"] == one.headers["webhook-id"] == f"{done['task_id']}:1:DELIVERING:1"
+    assert result["webhook_id"] == one.headers["webhook-id"] == alias(f"{done['task_id']}:1:DELIVERING:1")
+    assert done["task_id"] not in str(one.headers), "who has an id may read and cancel"
     assert before <= parse_rfc3339(result["delivered_at"]) <= now_ms()
     assert 0 <= result["took_ms"] < 10_000
 
