@@ -1,7 +1,6 @@
 """Handlers that compute, block or die: in a thread, in a process, and where they should not, in the loop."""
 
 import asyncio
-import contextlib
 import ctypes
 import os
 import resource
@@ -16,12 +15,12 @@ from typing import Any, Final
 
 from pydantic import BaseModel, field_validator
 
-from backend_loop.midway import CheckpointError
 from backend_loop.mission import Latest, Mission, state, steps, undo
 from backend_loop.outcomes import Fail, Go, Outcome
 from backend_loop.retry import Retry
 from backend_loop.step_tools import CutError, StepTools
 from backend_loop.toolbox import Toolbox
+from tests.missions.midway import MIDWAY
 from tests.missions.tally import seen, tally
 
 TWICE = Retry(tries=2, base_s=0.01)
@@ -101,84 +100,6 @@ def _offspring(tools: Tools) -> None:
     _deaf(tools)
 
 
-def _keep(tools: Tools) -> None:
-    """Three items, each kept; what comes after a checkpoint is not in it."""
-    for n in range(1, 4):
-        tools.context.done.append(f"item {n}")
-        tools.progress(n, 3, f"item {n}")
-        tools.checkpoint()
-        tools.context.done.append(f"after {n}")
-
-
-def _keep_on(tools: Tools) -> None:
-    """Without end: one kept item after the other."""
-    while True:
-        tools.context.done.append("more")
-        tools.checkpoint()
-
-
-def _keep_much(tools: Tools) -> None:
-    """So much that it takes a while to be said."""
-    tools.context.done.append("x" * 3_000_000)
-    tools.checkpoint()
-
-
-def _keep_then_deaf(tools: Tools) -> None:
-    """Keeps something, hears nothing for a while, and does more then."""
-    tools.context.done.append("kept")
-    tools.checkpoint()
-    _deaf(tools)
-    tools.context.done.append("late")
-
-
-def _unkept(tools: Tools) -> Outcome:
-    """Leaves what nobody can keep, and does something about it."""
-    tools.context.done.append("\ud800" if tools.payload.seconds else "x" * 100)
-    try:
-        tools.checkpoint()
-    except CheckpointError as error:
-        tools.context.done.pop()
-        tools.checkpoint()
-        return Fail(str(error), error.code)
-    return Go("done")
-
-
-def _say(tools: Tools) -> None:
-    """Says it for each of many items, and goes on without another word to its worker."""
-    for n in range(20_000):
-        tools.progress(n + 1, 20_000)
-    while True:
-        time.sleep(0.01)
-        if threading.current_thread() is not threading.main_thread():
-            tools.check()  # a thread says nothing by that, and hears no cut else
-
-
-_left: list[tuple[threading.Event, threading.Thread]] = []
-
-
-def _leave(tools: Tools) -> None:
-    """Leaves a thread that speaks once the next handler runs in the same process."""
-    goes_on = threading.Event()
-
-    def speak() -> None:
-        goes_on.wait()
-        tools.progress(1)
-        for ask in (tools.check, tools.checkpoint):
-            with contextlib.suppress(CutError):
-                ask()
-
-    thread = threading.Thread(target=speak, daemon=True)
-    thread.start()
-    _left.append((goes_on, thread))
-
-
-def _let_speak(_: Tools) -> None:
-    """Lets it, and hears it out."""
-    goes_on, thread = _left.pop()
-    goes_on.set()
-    thread.join()
-
-
 def hold(seconds: float) -> None:
     """Native code that keeps the interpreter."""
     ctypes.PyDLL(None).usleep(round(seconds * 1e6))
@@ -204,17 +125,7 @@ DOES: Final[Mapping[str, Callable[[Tools], Any]]] = {
     "unwritable": lambda _: Go("done", result={"what": object()}),
     "much": lambda _: Go("done", result={"much": "x" * 6_000_000}),
     "offspring": _offspring,
-    "keep": _keep,
-    "keep on": _keep_on,
-    "keep much": _keep_much,
-    "keep, then deaf": _keep_then_deaf,
-    "unkept": _unkept,
-    "unkept, and lets it pass": lambda tools: tools.checkpoint(),
-    "say": _say,
-    "say nonsense": lambda tools: tools.progress(-1),
-    "leave": _leave,
-    "let speak": _let_speak,
-    "say last": lambda tools: tools.progress(7),
+    **MIDWAY,
     "hold": lambda tools: hold(tools.payload.seconds),
     "sleep": lambda tools: sleeps(tools.payload.seconds),
 }
