@@ -9,7 +9,7 @@ LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-
 BUILD := hatchling==1.33.0 editables
 ARGS ?=
 # Test files at a time: most of them wait for leases.
-JOBS ?= 2
+JOBS ?= 3
 
 # A .venv that was moved, or whose Python is gone, is made anew.
 USABLE := $(shell grep -qsF "$(abspath $(VENV))" $(BIN)/activate \

@@ -20,7 +20,7 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 COUNT, EVERY = 200, 40
 KINDS = ("test.batch_loop", "test.batch_thread", "test.batch_process")
-kinds = pytest.mark.parametrize("kind", KINDS)
+kinds = pytest.mark.parametrize("kind", [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.long), KINDS[2]])
 
 
 class Hall:

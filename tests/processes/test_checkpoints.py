@@ -14,7 +14,7 @@ from tests.waiting import eventually
 
 LEASE_S = 1.2
 KINDS = ("test.keeps", "test.keeps_thread", "test.keeps_process")
-kinds = pytest.mark.parametrize("kind", KINDS)
+kinds = pytest.mark.parametrize("kind", [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.long), KINDS[2]])
 
 
 @pytest.fixture

@@ -58,13 +58,15 @@ async def test_b28_nothing_is_claimed_any_more_and_readiness_says_so(stack: Stac
 
 
 async def test_b28_a_second_signal_means_now(stack: Stack, front: Front) -> None:
+    await stack.workers[0].restart(DUALLOOP_DRAIN_S="60")
     one = await front.send("test.slow", payload={"seconds": 60})
     await eventually(partial(acting, front, one))
     worker = stack.workers[0]
+    said = worker.tail(10**6).count("drain")
     worker.running.terminate()
-    await eventually(lambda: "drain" in worker.tail(10**6))
+    await eventually(lambda: worker.tail(10**6).count("drain") > said)
     worker.running.terminate()
-    await eventually(lambda: worker.running.poll() is not None, within=3)  # not the 4 s of the drain
+    await eventually(lambda: worker.running.poll() is not None, within=30)  # not the 60 s of the drain
     assert worker.running.returncode == 0
     assert await front.state(one) == ("PENDING", "ACTING")
 

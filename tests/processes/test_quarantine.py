@@ -246,6 +246,7 @@ async def test_p8_a_suspect_that_is_cancelled_does_not_wait_for_its_place(
     assert (await front.state(begun[0][1]))[0] == "RUNNING"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", ["cancel", "deadline"])
 async def test_p8_a_suspect_whose_process_never_starts_ends_when_that_is_wanted(
     stack: Stack, front: Front, by: str

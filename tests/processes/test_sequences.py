@@ -116,7 +116,11 @@ async def ends(front: Front, home: Home, way: Way, roots: Mapping[str, str]) -> 
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(way, marks=() if way.name == "failed" else pytest.mark.long) for way in WAYS],
+    ids=lambda way: way.name,
+)
 async def test_a_kill_at_every_commit_boundary_leaves_the_door_locked(
     redis_url: str, tmp_path: Path, home: Home, way: Way
 ) -> None:

@@ -129,20 +129,20 @@ async def test_scripts_are_loaded_again_where_the_server_forgot_them(link: Link)
     assert (await link.run("renew", PREFIX, "nobody", 1000, 100)) == b"LOST"
     await link.call("SCRIPT", "FLUSH")
     flights = Flights(link, "commit", PREFIX, second_from=2)
-    item = ("no-such-mission", 1, 0, 0, "stay", "RUNNING", "X", "", "", "", "", "", "", "")
+    item = ("no-such-mission", 1, 0, 0, "stay", "RUNNING", "X", "", "", "", "", "", "", "", "")
     assert set(await asyncio.gather(*(flights.add(("owner", 1000, 1000), item) for _ in range(120)))) == {b"GONE"}
 
 
 async def test_items_of_another_head_wait_for_a_flight_of_their_own(link: Link) -> None:
     flights = Flights(link, "commit", PREFIX, second_from=2)
-    item = ("no-such-mission", 1, 0, 0, "stay", "RUNNING", "X", "", "", "", "", "", "", "")
+    item = ("no-such-mission", 1, 0, 0, "stay", "RUNNING", "X", "", "", "", "", "", "", "", "")
     answers = await asyncio.gather(*(flights.add((f"owner{n % 3}", 1000, 1000), item) for n in range(30)))
     assert answers == [b"GONE"] * 30
 
 
 async def test_a_flight_that_cannot_be_packed_fails_and_the_next_ones_leave(link: Link) -> None:
     flights = Flights(link, "commit", PREFIX, second_from=2)
-    item = ("no-such-mission", 1, 0, 0, "stay", "RUNNING", "X", "", "", "", "", "", "", "")
+    item = ("no-such-mission", 1, 0, 0, "stay", "RUNNING", "X", "", "", "", "", "", "", "", "")
     for _ in range(3):  # more often than there are flights
         with pytest.raises(UnicodeEncodeError):
             await flights.add(("owner", 1000, 1000), ("\ud800", *item[1:]))

@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import pytest
 
 from dualloop.lifeline import ends_with_parent
@@ -98,6 +99,20 @@ class Reader:
             )
         until(lambda: "Ready" in self.said or self.ended, 60, "the stack is ready")
         assert not self.ended, self.said
+        own = self._installed(given)
+        until(lambda: own <= self._known(), 60, "the foreground has heard of the types, as it will while one types")
+
+    def _installed(self, given: dict[str, str]) -> set[str]:
+        """Types of the mission modules that the stack was started with."""
+        export = ("-m", "dualloop", "types", "export", "--installed", "installed.json")
+        env = self.env | given
+        subprocess.run((sys.executable, *export), cwd=self.folder, env=env, check=True, capture_output=True)
+        rows = json.loads((self.folder / "installed.json").read_text())["rows"]
+        return {row["type"] for row in rows}
+
+    def _known(self) -> set[str]:
+        with httpx.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, timeout=10) as client:
+            return {row["type"] for row in client.get("/v1/mission-types").json()["mission_types"]}
 
     @property
     def said(self) -> str:
