@@ -127,7 +127,7 @@ async def test_a_count_is_put_right_while_others_move(shard: Verbs, redis_url: s
     async with auditing(redis_url) as audit:
         await steps(audit, churn)
     assert faults(read(shard.redis)) == []
-    assert len(wrong) > 4, "it took two passes"
+    assert len(wrong) >= 4, "it took two passes"
 
 
 async def test_a_refused_term_is_given_back(shard: Verbs, redis_url: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from backend_loop.alias import alias
 from backend_loop.course import Course, Done
 from backend_loop.lease import Lease
 from backend_loop.model import Model
@@ -98,7 +99,7 @@ async def test_p6_p14_no_model_is_asked_without_a_lease_or_past_the_deadline(out
             await tools(None, model=model, left_s=-1).think(said)
         assert outside.http.get("/asked").json() == {}
         assert "do not know" in (await tools(None, model=model).think(said)).text
-    assert outside.http.get("/asked").json() == {"m:2:RESERVING:1": 1}, "with the key of the state"
+    assert outside.http.get("/asked").json() == {alias("m:2:RESERVING:1"): 1}, "with the key of the state"
     with pytest.raises(ServiceUnavailable, match="set DUALLOOP_MODEL_URL"):
         await tools(None).think(said)
 
