@@ -107,7 +107,7 @@ async def test_it_goes_over_more_than_a_step_takes(shard: Verbs, redis_url: str)
 
 async def test_a_count_is_put_right_while_others_move(shard: Verbs, redis_url: str) -> None:
     """Missions come and go in every step: what moves is never touched, what stands still is put right."""
-    for start in range(0, 400, 50):
+    for start in range(0, 600, 50):  # so many that a pass takes more than two steps, however keys are spread
         shard.accept(*(New(f"m{start + n}", "quiet") for n in range(50)))
     shard.redis.hset(shard.key("counts"), "quiet|PENDING|START", 3)
     wrong: list[dict[str, int]] = []
@@ -122,12 +122,12 @@ async def test_a_count_is_put_right_while_others_move(shard: Verbs, redis_url: s
                 shard.commit("w1", one.write("leave" if turn % 2 else "end", wake_at=1 if turn % 2 else None))
         told = {name: int(number) for name, number in read(shard.redis).get("counts").items()}
         wrong.append(told)
-        return told["quiet|PENDING|START"] == 400
+        return told["quiet|PENDING|START"] == 600
 
     async with auditing(redis_url) as audit:
         await steps(audit, churn)
     assert faults(read(shard.redis)) == []
-    assert len(wrong) >= 4, "it took two passes"
+    assert len(wrong) > 4, "it took two passes"
 
 
 async def test_a_refused_term_is_given_back(shard: Verbs, redis_url: str) -> None:

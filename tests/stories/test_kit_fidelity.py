@@ -273,8 +273,8 @@ def told(mission: Mapping[str, Any], children: Mapping[str, str]) -> tuple[list[
         text = re.sub(r'gave no answer: [^"]*', "gave no answer", text)  # how a connection broke is a race
         return json.loads(re.sub(r'"in_ms": \d+', '"in_ms": 0', text))
 
-    # whether a service that has asked for time is asked for a permit before that is over is a race too
-    lines = [line for line in mission["log"] if (line["data"] or {}).get("event") != "no_permit"]
+    # whether a service that has asked for time is asked for a permit just before that is over is a race too
+    lines = [line for line in mission["log"] if not str((line["data"] or {}).get("why")).endswith(": retry_after")]
     log = [(line["status"], line["state"], plain(line["data"])) for line in lines]
     end = {name: plain(mission["result"][name]) for name in ("status", "result", "error", "reason", "progress", "run")}
     return log, end

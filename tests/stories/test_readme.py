@@ -72,7 +72,8 @@ class Reader:
         commands.mkdir()
         (commands / "dualloop").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dualloop "$@"\n')
         (commands / "dualloop").chmod(0o755)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("DUALLOOP_")}
+        # CI: where it is set pytest cuts no line short, and a reader has none
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("DUALLOOP_") and name != "CI"}
         path = f"{Path(sys.executable).parent}:{kept['PATH']}:{commands}"
         self.env = kept | {"PATH": path, "PYTHONPATH": str(ROOT), "DUALLOOP_PORT": str(self.port)}
 
