@@ -51,7 +51,8 @@ class Table:
     def __init__(self, db: sqlite3.Connection, job: Job, load: str, stamp: str) -> None:
         """Nothing is asked yet."""
         self._db, self._job, self._load, self._stamp = db, job, load, stamp
-        head = f"INSERT INTO {quoted(job.table)} ({_names(job.made)}) VALUES ({', '.join('?' * len(job.made))})"  # noqa: S608
+        marks = ", ".join("?" * len(job.made))
+        head = f"INSERT INTO {quoted(job.table)} ({_names(job.made)}) VALUES ({marks})"  # noqa: S608  names are quoted
         self._insert = f"{head} ON CONFLICT ({_names(job.key)}) DO NOTHING" if job.key else head
 
     def prepare(self) -> None:

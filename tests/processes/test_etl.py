@@ -147,7 +147,7 @@ async def test_twenty_thousand_rows_with_a_kill_in_each_stage(redis_url: str, tm
 async def test_a_hundred_thousand_rows_with_a_kill_in_each_stage(redis_url: str, tmp_path: Path) -> None:
     async with at_work(redis_url, tmp_path, "", "", DUALLOOP_LEASE_S="1.5") as works:
         took = await _with_three_kills(works, 100_000, 2_000)
-    print(f"100,000 rows with three kills: {took:.1f} s")  # noqa: T201
+    print(f"100,000 rows with three kills: {took:.1f} s")  # noqa: T201  shown by -s
     assert took < 240
 
 
