@@ -179,6 +179,14 @@ class Files:
         """A file to write; see `File`."""
         return File(self._there(), task_id, name, fence, check)
 
+    def of(self, task_id: str) -> Path:
+        """Where the files of a mission lie.
+
+        Raises:
+            RuntimeError: nothing here keeps files.
+        """
+        return folder_of(self._there(), task_id)
+
     def find(self, link: str) -> Path:
         """Where a published file lies, to be read: what one mission hands to another is its link.
 
@@ -187,7 +195,7 @@ class Files:
         """
         if (read := read_link(link)) is None:
             raise NoFileError(f"{link!r} is no link to a file")
-        path = folder_of(self._there(), read[0]) / read[1]
+        path = self.of(read[0]) / read[1]
         if path.is_symlink() or not path.is_file():
             raise NoFileError(f"there is no file {link} here: it was not published, or its mission is gone")
         return path

@@ -35,7 +35,6 @@ from backend_loop.outcomes import Fail, Go, Outcome, WaitForChildren
 from backend_loop.pipeline import Line, Stage
 from backend_loop.step_tools import StepTools
 from backend_loop.toolbox import Toolbox
-from shared.files import folder_of
 from shared.status import Priority
 
 DAY_S: Final = 86_400.0
@@ -141,7 +140,7 @@ def _place(tools: Tools, what: str) -> Path:
     """Where a file of this chunk lies: with those of the run."""
     if tools.envelope.source != "mission" or tools.envelope.parent is None:
         raise NotOfARunError(f"{tools.envelope.type} is a stage of etl.run: send that one")
-    return _folder(tools, tools.envelope.parent) / name_of(tools.payload.n, what)
+    return tools.files.of(tools.envelope.parent) / name_of(tools.payload.n, what)
 
 
 def _file(tools: Tools, what: str) -> File:
@@ -264,7 +263,7 @@ def _report(tools: Toolbox[EtlRun.Payload, EtlRun.Context], so_far: Account, spe
                 loaded, rejected = loaded + tally.rows, rejected + tally.rejected
             else:
                 why = so_far.failed.get(n, f"not loaded: {spent}")
-                report.write(_left(_folder(tools, tools.task_id), n, piece, why))
+                report.write(_left(tools.files.of(tools.task_id), n, piece, why))
     return {
         "table": job.table,
         "rows": survey.rows,
@@ -288,14 +287,7 @@ def _left(folder: Path, n: int, piece: Piece, why: str) -> bytes:
     return b"".join(rejects)
 
 
-def _folder(tools: StepTools[Any, Any] | Toolbox[Any, Any], run: str) -> Path:
-    """Where the files of a run lie."""
-    if tools.files.folder is None:
-        raise RuntimeError("nothing here keeps files")
-    return folder_of(tools.files.folder, run)
-
-
 def _tidy(tools: StepTools[Any, Any]) -> None:
-    folder = _folder(tools, tools.task_id)
+    folder = tools.files.of(tools.task_id)
     for place in (*folder.glob("chunk-*"), *folder.glob(".chunk-*")):
         place.unlink(missing_ok=True)
