@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,29 @@ class Budget:
             return f"{failed} of {done} items failed, and {100 * self.share:.4g} % of them may"
         return None
 
+    def allowed(self, total: int) -> int:
+        """How many of so many may fail."""
+        failed = 0
+        while failed < total and self.spent(total, failed + 1, whole=True) is None:
+            failed += 1
+        return failed
+
 
 NONE_MAY_FAIL = Budget(count=0)
+
+
+class MayFail(BaseModel):
+    """How much may fail, as a payload says it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    count: Annotated[int, Field(ge=0)] | None = None
+    share: Annotated[float, Field(ge=0, le=1)] | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """As pipelines and batches count by it."""
+        return Budget(self.count, self.share)
 
 
 class BudgetSpentError(Exception):

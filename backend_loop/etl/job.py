@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from backend_loop.budget import Budget
+from backend_loop.budget import MayFail
 from backend_loop.etl.rules import Case, Constant, FieldName, Join, Kind, Product, Rule, Sum
 
 Form = Literal["csv", "json", "jsonl"]
@@ -33,18 +33,8 @@ class Source(BaseModel):
     required: bool = False
 
 
-class Allowance(BaseModel):
+class Allowance(MayFail):
     """How many rows may be rejected, or lost with a chunk, before all of it is given up."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    count: Annotated[int, Field(ge=0)] | None = None
-    share: Annotated[float, Field(ge=0, le=1)] | None = None
-
-    @property
-    def budget(self) -> Budget:
-        """As pipelines and batches count by it."""
-        return Budget(self.count, self.share)
 
 
 class Job(BaseModel):

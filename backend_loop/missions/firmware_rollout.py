@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from backend_loop.budget import MayFail
 from backend_loop.files import File
 from backend_loop.mission import Mission, state, undo
 from backend_loop.missions.firmware_update import ASKING, GADGETS, Gadget, Version
@@ -73,13 +74,8 @@ class FirmwareRollout(Mission):
             model: str | None = Field(None, max_length=100)
             count: int = Field(MOST, ge=1, le=MOST)
 
-        class Budget(BaseModel):
+        class Budget(MayFail):
             """So many, or such a part of all, may end otherwise than SUCCEEDED; the lower one of both counts."""
-
-            model_config = ConfigDict(extra="forbid")
-
-            count: int | None = Field(None, ge=0)
-            share: float | None = Field(None, ge=0, le=1)
 
         version: Version
         gadgets: Annotated[list[Gadget], Field(min_length=1, max_length=MOST)] | Where = Field(
@@ -152,7 +148,7 @@ class FirmwareRollout(Mission):
             _spawn(tools, canaries)
             tools.progress(0, message=f"{len(canaries)} canaries first")
             context.left = [gadget for gadget in context.left if gadget not in set(canaries)]
-            may_fail = min(payload.canaries_may_fail, allowed(payload.budget, context.total))
+            may_fail = min(payload.canaries_may_fail, payload.budget.budget.allowed(context.total))
             return wave(len(canaries), may_fail, payload.at_once)
         if not all(one.ended for one in tools.children):
             return WaitForChildren("ended", bound=payload.at_once)
@@ -167,7 +163,7 @@ class FirmwareRollout(Mission):
             _spawn(tools, left)
             tools.progress(0, message="all others")
             context.left = []
-            return wave(len(left), allowed(payload.budget, context.total) - failed, payload.at_once)
+            return wave(len(left), payload.budget.budget.allowed(context.total) - failed, payload.at_once)
         ended = sum(one.ended for one in tools.children)
         tools.progress(ended, context.total, "the last ones")
         if ended < len(tools.children):
@@ -203,12 +199,6 @@ class FirmwareRollout(Mission):
 
 
 Tools = Toolbox[FirmwareRollout.Payload, FirmwareRollout.Context]
-
-
-def allowed(budget: FirmwareRollout.Payload.Budget, total: int) -> int:
-    """How many of so many may fail."""
-    by_share = total if budget.share is None else int(round(budget.share * total, 6))  # 0.29 of 100 is 28.999…
-    return min(total if budget.count is None else budget.count, by_share)
 
 
 def spread(gadgets: Sequence[str], count: int) -> list[str]:

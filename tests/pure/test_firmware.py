@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend_loop.missions.firmware_rollout import FirmwareRollout, allowed, spread, wave
+from backend_loop.missions.firmware_rollout import FirmwareRollout, spread, wave
 from backend_loop.outcomes import WaitForChildren
 
 Budget = FirmwareRollout.Payload.Budget
@@ -26,7 +26,7 @@ Budget = FirmwareRollout.Payload.Budget
     ],
 )
 def test_the_lower_of_count_and_share_may_fail(budget: dict[str, float], total: int, may: int) -> None:
-    assert allowed(Budget.model_validate(budget), total) == may
+    assert Budget.model_validate(budget).budget.allowed(total) == may
 
 
 @given(st.integers(0, 600), st.integers(0, 100))
