@@ -1,6 +1,7 @@
 """What is to be moved from where to where, as the payload of an `etl.run` says it: data, checked first."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -90,7 +91,7 @@ class Job(BaseModel):
         _ = self.kinds, self.form
         return self
 
-    @property
+    @cached_property  # asked for each row
     def made(self) -> Mapping[str, str | Rule]:
         """Each column's rule: the name of a field, or what is to be made of some."""
         return self.columns or {field.name: field.name for field in self.fields}
