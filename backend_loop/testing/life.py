@@ -54,7 +54,7 @@ class Shelf(Store):
         await world.reach("before", "commit", number)
         world.meddler.before(write)
         answer = world.shard.commit(commit.owner, write)
-        if answer.word in {"written", "yielded"}:
+        if answer.word == "written":
             world.committed()
             await world.reach("after", "commit", number)
         return answer

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json
 
-from backend_loop.store import SUPERSEDED, WRITTEN, YIELDED, Claimed, LostError, Written
+from backend_loop.store import SUPERSEDED, WRITTEN, Claimed, LostError, Written
 from backend_loop.testing.places import Places
 from backend_loop.testing.record import Record
 from shared.status import Status, WaitingFor
@@ -130,7 +130,7 @@ class Shard(Places):
         if write.act in ENTERS and record.newer:
             return SUPERSEDED
         self._apply(record, write)
-        return YIELDED if write.move == "offer" and record.place == "lane" else WRITTEN
+        return WRITTEN
 
     def _apply(self, record: Record, write: Write) -> None:
         for line in write.lines:

@@ -103,7 +103,7 @@ class _Selector(selectors.DefaultSelector):
 class SkippingLoop(asyncio.SelectorEventLoop):
     """One process' event loop, on time that is skipped."""
 
-    def __init__(self, time_: Time, handling: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, time_: Time, handling: Callable[[], bool]) -> None:
         """Nothing runs yet; `handling` says whether a handler does."""
         self._skips, self._time = _Selector(time_, handling), time_
         super().__init__(self._skips)

@@ -172,7 +172,7 @@ class View:
     @property
     def took_s(self) -> float:
         """Seconds since it was accepted, up to now."""
-        return round(self._world.time.now_ms() - self._record.created_at) / 1000
+        return (self._world.time.now_ms() - self._record.created_at) / 1000
 
     @property
     def killed(self) -> tuple[Kill, ...]:

@@ -23,7 +23,7 @@ from backend_loop.testing.points import Kill, KilledError
 from backend_loop.testing.record import Record
 from backend_loop.testing.script import Script, ScriptWire
 from backend_loop.testing.shard import Shard, Write
-from backend_loop.testing.skipping import BEGIN, Time, TooLongError
+from backend_loop.testing.skipping import Time, TooLongError
 from shared.catalogue import Catalogue
 from shared.fleet import Fleet
 from shared.ids import Ids
@@ -62,13 +62,13 @@ class Setting:
     types: Mapping[str, MissionType]
     outside: Script
     home: Home
-    children: Mapping[str, Ends | Sequence[Ends]] | None
+    children: Mapping[str, Ends | Sequence[Ends]]
     settings: Settings
     database: str
     files: Path | None
-    begin: str = BEGIN
-    commits: int = 5_000
-    days: float = 400.0
+    begin: str
+    commits: int
+    days: float
 
 
 class Meddler:
