@@ -66,11 +66,7 @@ def walk_sync(items: Iterable[T] | Seek[T], ledger: Ledger) -> Pairs[T]:
         opened = items.after(ledger.cursor)
         if isinstance(opened, AsyncIterable):
             raise TypeError('each_sync takes no asynchronous source: use each, in a state with runs="loop"')
-        try:
-            yield from opened
-        finally:
-            if inspect.isgenerator(opened):
-                opened.close()
+        yield from opened  # which closes a generator too
     else:
         for value in islice(items, ledger.done, None):
             yield value, None
