@@ -64,7 +64,7 @@ class Control:
     def replay(self, record: Record, *, initial: str, start: bool, deadline_s: float, data: Mapping[str, Any]) -> None:
         """A dead letter runs again, as `replay.lua` has it; `data` is that of its event, and names the key."""
         state = initial if start else record.failed_in
-        record.status, record.state = Status.WAITING if record.rev else Status.PENDING, state
+        record.status, record.state = record.at_rest, state
         self._shard.logged(record, record.status, state, dict(data))
         if start and record.document.startswith(b'{"') and not record.document.startswith(ANEW):
             record.document = ANEW + record.document[1:]

@@ -60,7 +60,7 @@ class Places:
     def stir(self, record: Record) -> None:
         """What waits, or is paused, towards its lane."""
         if record.place == "paused":
-            record.status = record.was or (Status.WAITING if record.rev else Status.PENDING)
+            record.status = record.was or record.at_rest
             record.paused_at, record.was = None, None
         self.enter(record)
 

@@ -72,6 +72,11 @@ class Record:
         return self.place == "ended"
 
     @property
+    def at_rest(self) -> Status:
+        """Its status where nobody leases it any more, as long as it is on its way forward."""
+        return Status.WAITING if self.rev else Status.PENDING
+
+    @property
     def rank(self) -> int:
         """0 is served first."""
         return ("urgent", "normal", "bulk").index(self.lane.partition(":")[0])

@@ -57,7 +57,7 @@ def stood(world: World, file: Exported) -> Record:
 def _go_on(world: World, record: Record, file: Exported) -> None:
     """From the place that it had; what a worker held is as after its takeover, and what was paused goes on."""
     record.inbox = [to_json(entry) for entry in file.inbox]
-    record.status = Status.COMPENSATING if "ending" in file.document else Status.WAITING if file.rev else Status.PENDING
+    record.status = Status.COMPENSATING if "ending" in file.document else record.at_rest
     course = read(record.document, record.state, record.version, record.run).course
     record.waiting_for, record.wake_at = course.waiting_for or "", course.wake_at
     if file.place == "leased":

@@ -173,7 +173,7 @@ class Shard(Places):
 
     def _rest(self, record: Record) -> None:
         if record.status is Status.RUNNING:
-            record.status = Status.WAITING if record.rev else Status.PENDING
+            record.status = record.at_rest
 
     def release(self, owner: str, held: Sequence[tuple[str, int]]) -> None:
         """Back to the lane what this owner leases under this fence."""
@@ -187,8 +187,7 @@ class Shard(Places):
         """What a dead owner leased goes back to its lane, a death counted."""
         for record in self.records.values():
             if (record.place, record.owner) == ("leased", owner):
-                if record.status is not Status.COMPENSATING:
-                    record.status = Status.WAITING if record.rev else Status.PENDING
+                self._rest(record)
                 record.deaths += 1
                 self.logged(record, record.status, record.state, {"event": "reclaimed", "deaths": record.deaths})
                 self.enter(record)
