@@ -1,7 +1,6 @@
 """Debuggers: whether one holds a thread, since a person who looks at a mission must not cost it its lease."""
 
 import os
-import pdb  # noqa: T100  this is the debugger's home
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -24,6 +23,9 @@ def prepare() -> None:
 def _stop(*_args: object, **_kwargs: object) -> None:
     frame = sys._getframe(1)  # noqa: SLF001  whoever called breakpoint
     if sys.stdin is not None and sys.stdin.isatty():
+        # here, since it takes in modules with names that an author's own may have, such as code: none is run at a start
+        import pdb  # noqa: PLC0415, T100  this is the debugger's home
+
         pdb.Pdb(nosigint=True).set_trace(frame)
         return
     where = f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -19,6 +19,7 @@ from tests.processes.commands import Front, events
 from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
 
+ROOT = Path(__file__).parents[2]
 LEASE_S = 1.0
 LEASES = 6
 """How long the person looks, in leases: a loop that is dead ends its process after two."""
@@ -126,3 +127,10 @@ async def test_a_breakpoint_that_nobody_can_type_at_is_passed_by(stack: Stack, f
 
 def test_who_only_works_is_not_held() -> None:
     assert not debugger.held(0)
+
+
+@pytest.mark.parametrize("name", ["cmd", "code"])
+def test_a_worker_runs_no_module_of_an_author_that_is_named_as_one_of_the_debugger_s(tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.py").write_text("raise SystemExit(9)")
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import backend_loop.main"
+    assert subprocess.run((sys.executable, "-c", program), cwd=ROOT, check=False).returncode == 0
