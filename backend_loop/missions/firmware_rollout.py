@@ -8,13 +8,13 @@ A pause holds back whoever has not begun; who has, ends.
 """
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_json
 
 from backend_loop.budget import MayFail
 from backend_loop.files import File
@@ -257,6 +257,5 @@ def _line(update: ChildMission) -> dict[str, Any]:
 
 def _write(file: File, lines: Sequence[Mapping[str, Any]]) -> str:
     """The report, a line each; its link."""
-    with file.path.open("w") as stream:
-        stream.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    file.path.write_bytes(b"".join(to_json(line) + b"\n" for line in lines))
     return file.publish()
