@@ -15,13 +15,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 from urllib.parse import quote
 
+from dualloop.address import local_url
 from dualloop.client_faults import ClientProblem, Patience, UnreachableError
 from dualloop.client_files import Files
 from dualloop.client_http import Exchange
 from dualloop.client_schedules import Schedules
 from dualloop.client_socket import frames
 from dualloop.client_verbs import Verbs
-from dualloop.parts import local_url
 from shared.settings import Settings
 from shared.status import Status
 

@@ -6,12 +6,11 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dualloop.address import LOCAL, local_url
 from dualloop.embedded import HeldRedis
 from dualloop.errors import Refusal
 from dualloop.supervisor import Part
 from shared.settings import Settings
-
-_LOCAL = "127.0.0.1"
 
 RELOAD_GRACE_S = 6.0
 """Grace of a worker whose code is edited, unless the settings name one: nobody waits gladly for old code."""
@@ -60,14 +59,14 @@ def stages(plan: Plan) -> list[list[Part]]:
         return Part(name or command, (sys.executable, "-m", "dualloop", command), env, ready, log, grace_s)
 
     def worker(number: int) -> Part:
-        port = settings.health_port + number if settings.health_port else free_port(_LOCAL)
+        port = settings.health_port + number if settings.health_port else free_port(LOCAL)
         name = "background" if plan.workers == 1 else f"background-{number + 1}"
         share, more = 0.75, {"DUALLOOP_HEALTH_PORT": str(port)}
         if plan.reload:
             more["PYTHONDONTWRITEBYTECODE"] = "1"  # Python takes old bytecode for new, if that is of the same second
             if "drain_s" not in settings.model_fields_set:
                 share = min(share, RELOAD_GRACE_S / drain)
-        return replace(python("background", share, f"http://{_LOCAL}:{port}/readyz", name, **more), missions=True)
+        return replace(python("background", share, f"http://{LOCAL}:{port}/readyz", name, **more), missions=True)
 
     built = [
         [python("foreground", 0.15, f"{plan.url}/readyz", DUALLOOP_PORT=str(settings.port))],
@@ -112,9 +111,3 @@ def free_port(host: str, wanted: int = 0) -> int:
         raise Refusal(
             f"Port {wanted} of {host} {why}. Choose another one, as in DUALLOOP_PORT=8001 dualloop up."
         ) from error
-
-
-def local_url(host: str, port: int) -> str:
-    """The base URL for a client on this machine."""
-    host = {"0.0.0.0": _LOCAL, "::": "::1", "": _LOCAL}.get(host, host)  # noqa: S104  compared, not bound
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 
 import uvicorn
 
-from dualloop.parts import local_url
+from dualloop.address import local_url
 
 GRACE_S: Final = 1
 """Seconds that requests under way get at the end; held and silent ones are cut then."""

@@ -21,9 +21,10 @@ from pathlib import Path
 import typer
 from pydantic import BaseModel
 
+from dualloop.address import local_url
 from dualloop.embedded import hold_redis, running_url
 from dualloop.errors import Refusal
-from dualloop.parts import Plan, free_port, local_url, stages
+from dualloop.parts import Plan, free_port, stages
 from dualloop.reload import Reloader
 from dualloop.state_folder import private_folder, state_folder, try_lock, write_whole
 from dualloop.supervisor import Supervisor

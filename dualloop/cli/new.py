@@ -12,6 +12,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
+from dualloop.address import local_url
 from dualloop.cli.output import clean, say
 from dualloop.errors import Refusal
 from shared.settings import Settings
@@ -50,8 +51,6 @@ def mission(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the type, such as shop.parcel.")],
 ) -> None:
     """Write a mission and its test into this folder, and say how to run, test and send it."""
-    from dualloop.parts import local_url  # noqa: PLC0415  other commands start without it
-
     names, settings = named(name), Settings()
     for file in names.files:
         if file.exists():

@@ -13,12 +13,12 @@ from typing import Any, Final
 import httpx
 import redis
 
+from dualloop.address import local_url
 from dualloop.client import configured_urls
 from dualloop.doctor.finding import Finding, fail, ok, warn
 from dualloop.doctor.fleet import fleet
 from dualloop.doctor.server import server
 from dualloop.embedded import running_url
-from dualloop.parts import local_url
 from shared.logs import redact
 from shared.settings import Settings
 

@@ -2,9 +2,9 @@
 
 import contextlib
 
+from dualloop.address import local_url
 from dualloop.outside.ledger import Ledger
 from dualloop.outside.server import outside_app
-from dualloop.parts import local_url
 from dualloop.serving import heed_signals, serve
 from shared.settings import Settings
 
