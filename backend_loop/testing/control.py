@@ -45,10 +45,10 @@ class Control:
         match verb:
             case "cancel" if record.started_at is None:
                 self._shard.finish(record, entry["reason"], entry)
-            case "pause" if record.place != "leased" and not record.inbox:
-                self._pause(record, entry)
             case "pause" if record.place == "paused":
                 pass
+            case "pause" if record.place != "leased" and not record.inbox:
+                self._pause(record, entry)
             case "resume" if record.place == "paused":
                 self._resume(record, entry)
             case "resume" if not any(one.startswith(b'{"entry":"pause"') for one in record.inbox):
@@ -78,14 +78,10 @@ class Control:
         self._shard.enter(record)
 
     def _pause(self, record: Record, said: Mapping[str, Any]) -> None:
-        if record.place == "paused":
-            return
-        record.was = record.status if record.status is Status.COMPENSATING else None
         self._shard.logged(record, Status.PAUSED, record.state, {"event": "paused", **said})
         if record.place != "waiting":
             record.waiting_for, record.wake_at = "", None
-        record.place, record.status, record.armed = "paused", Status.PAUSED, True
-        record.paused_at = self._time.now_ms()
+        self._shard.pause(record)
         self._shard.free(record)
 
     def _resume(self, record: Record, said: Mapping[str, Any]) -> None:

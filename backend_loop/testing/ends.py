@@ -108,12 +108,7 @@ class Carrier:
         if record.ended or end.status is None:
             return
         data = end.error or ({"reason": end.reason} if end.reason else None)
-        self._shard.logged(record, end.status, end.status, data)
-        record.status, record.state = end.status, str(end.status)
-        names = ("correlation_id", "task_id", "type", "run")
-        told = {name: getattr(record, name) for name in names} | {"status": str(end.status), "state": str(end.status)}
-        parts = {"result": end.result, "error": end.error, "reason": end.reason}
-        self._shard.keep(record, told | parts | {"waiting_for": None, "freshness": None})
+        self._shard.close(record, end.status, data, result=end.result, error=end.error, reason=end.reason)
 
     def _accept(self, parent: Record, row: Mapping[str, Any]) -> None:
         child = Record(

@@ -64,6 +64,12 @@ class Places:
             record.paused_at, record.was = None, None
         self.enter(record)
 
+    def pause(self, record: Record) -> None:
+        """Where it is paused, until somebody resumes it."""
+        record.was = record.status if record.status is Status.COMPENSATING else None
+        record.place, record.status, record.armed = "paused", Status.PAUSED, True
+        record.paused_at = self._time.now_ms()
+
     def post(self, record: Record, entry_id: str, entry: bytes, *, reserved: bool, rouses: bool) -> str:
         """An entry for its lease holder: OK, DUPLICATE or FULL."""
         if entry_id in record.seen:
@@ -106,11 +112,15 @@ class Places:
 
     def finish(self, record: Record, reason: str, data: Mapping[str, Any]) -> None:
         """End CANCELLED what no worker ever had."""
-        self.logged(record, Status.CANCELLED, Status.CANCELLED, dict(data))
-        record.status, record.state = Status.CANCELLED, str(Status.CANCELLED)
         if record.spawned:
             record.outbox.append(b'{"row":"cancel_all"}')
+        self.close(record, Status.CANCELLED, dict(data), reason=reason)
+
+    def close(self, record: Record, status: Status, data: Any, **parts: Any) -> None:
+        """End what no handler runs; `data`: of its event, `parts`: of its result document."""
+        self.logged(record, status, status, data)
+        record.status, record.state = status, str(status)
         names = ("correlation_id", "task_id", "type", "run")
-        said = {name: getattr(record, name) for name in names} | {"status": "CANCELLED", "state": "CANCELLED"}
-        nothing = dict.fromkeys(("result", "error", "waiting_for", "freshness"))
-        self.keep(record, said | nothing | {"reason": reason})
+        said = {name: getattr(record, name) for name in names} | {"status": str(status), "state": str(status)}
+        nothing = dict.fromkeys(("result", "error", "reason", "waiting_for", "freshness"))
+        self.keep(record, said | nothing | parts)

@@ -161,9 +161,7 @@ class Shard(Places):
                 self.enter(record)
                 return
             case "pause":
-                record.was = Status.COMPENSATING if record.status is Status.COMPENSATING else None
-                record.place, record.status, record.armed = "paused", Status.PAUSED, True
-                record.paused_at = self._time.now_ms()
+                self.pause(record)
             case _:
                 record.place = "waiting"
         record.waiting_for = str(write.waiting_for)
