@@ -83,12 +83,12 @@ class Replayer(Meddler):
 
     @property
     def _ours(self) -> list[Event]:
-        return seen([Event.model_validate(line) for line in self._record.log])
+        return [Event.model_validate(line) for line in self._record.log]
 
     @property
     def _place(self) -> int:
-        """How many lines there are by now."""
-        return len(self._ours)
+        """How many lines there are by now; each is one that a bench has."""
+        return len(self._record.log)
 
     @property
     def _pending(self) -> bool:
@@ -152,7 +152,7 @@ class Replayer(Meddler):
         if write.task_id != self._record.task_id:
             return
         self._remember()
-        place = self._place + len(seen([Event.model_validate({"seq": 0, "at": "", **line}) for line in write.lines]))
+        place = self._place + len(write.lines)
         while (found := self._next(place)) is not None and found.verb in TOGETHER:
             if (found.verb != "supersede" and write.move not in {"stay", "offer"}) or not self._give(place):
                 return
