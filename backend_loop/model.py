@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from pydantic_core import from_json, to_json
 
 from backend_loop.alias import alias
-from backend_loop.services import NOT_NOW, ServiceRefused, ServiceUnavailable, retry_after_s
+from backend_loop.services import NOT_NOW, ServiceRefused, ServiceUnavailable, is_for_good, retry_after_s, silence
 from backend_loop.thought import Function, Thought, Usage, Wanted
 from shared.settings import Settings
 
@@ -87,8 +87,7 @@ class Model:
             async with asyncio.timeout(within_s):  # httpx counts each phase by itself
                 status, retry_after, content = await self._send(body, headers, within_s)
         except (httpx.TransportError, TimeoutError) as fault:
-            why = "out of time" if isinstance(fault, httpx.TimeoutException | TimeoutError) else str(fault)
-            raise ServiceUnavailable(self._kept(f"the model gave no answer: {why or type(fault).__name__}")) from fault
+            raise ServiceUnavailable(self._kept(f"the model gave no answer: {silence(fault)}")) from fault
         document = _document(content)
         if 200 <= status < 300:
             return read(document, _guess(body))
@@ -109,7 +108,7 @@ class Model:
         """What a status other than success means."""
         said, code = _error(document)
         sentence = f"the model's server: {self._kept(said)[:TOLD] or f'HTTP {status}'}"
-        if 400 <= status < 500 and (status not in NOT_NOW or code == SPENT):
+        if is_for_good(status) or (status in NOT_NOW and code == SPENT):
             return ServiceRefused(sentence, code or str(status))
         return ServiceUnavailable(sentence, retry_after_s(retry_after))
 

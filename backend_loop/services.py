@@ -91,8 +91,7 @@ class Services:
                     method, f"{self._base}/{path}", json=body, headers=dict(headers), timeout=within_s
                 )
         except (httpx.TransportError, TimeoutError) as fault:
-            why = "out of time" if isinstance(fault, httpx.TimeoutException | TimeoutError) else str(fault)
-            raise ServiceUnavailable(f"{name} gave no answer: {why or type(fault).__name__}") from fault
+            raise ServiceUnavailable(f"{name} gave no answer: {silence(fault)}") from fault
         return _read(name, answer)
 
 
@@ -104,7 +103,7 @@ def _read(name: str, answer: httpx.Response) -> dict[str, Any]:
         return document
     told = (document or {}).get("detail")
     sentence = f"{name}: {told if isinstance(told, str) else f'HTTP {answer.status_code}'}"
-    if answer.is_client_error and answer.status_code not in NOT_NOW:
+    if is_for_good(answer.status_code):
         raise ServiceRefused(sentence, str((document or {}).get("code", answer.status_code)))
     raise ServiceUnavailable(sentence, retry_after_s(answer.headers.get("retry-after")))
 
@@ -115,6 +114,18 @@ def _document(answer: httpx.Response) -> dict[str, Any] | None:
     except (json.JSONDecodeError, UnicodeDecodeError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def silence(fault: Exception) -> str:
+    """Why there was no answer, for a person."""
+    if isinstance(fault, httpx.TimeoutException | TimeoutError):
+        return "out of time"
+    return str(fault) or type(fault).__name__
+
+
+def is_for_good(status: int) -> bool:
+    """Whether it says no and will say so again; after any other that is no success one may ask again."""
+    return 400 <= status < 500 and status not in NOT_NOW
 
 
 def retry_after_s(header: str | None) -> float:

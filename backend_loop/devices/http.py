@@ -22,6 +22,7 @@ from backend_loop.devices.protocol import (
     Reading,
     UnknownEntity,
 )
+from backend_loop.services import silence
 from shared.clock import now_ms, parse_rfc3339
 
 NOT_NOW: Final = frozenset({HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
@@ -106,7 +107,7 @@ class HttpDevice:
         try:
             answer = await self._send("GET", self._url(entity), deadline, traceparent)
         except (httpx.TransportError, TimeoutError) as fault:
-            raise DeviceUnreachable(f"{entity} gave no answer: {_why(fault)}") from fault
+            raise DeviceUnreachable(f"{entity} gave no answer: {silence(fault)}") from fault
         if answer.is_success:
             try:
                 return _Answer.model_validate_json(answer.content).reading(asked_at, now_ms())
@@ -127,9 +128,9 @@ class HttpDevice:
         try:
             answer = await self._send("POST", f"{self._url(entity)}/act", deadline, traceparent, body)
         except httpx.ConnectError as fault:
-            raise DeviceUnreachable(f"{entity} was not told: {_why(fault)}") from fault
+            raise DeviceUnreachable(f"{entity} was not told: {silence(fault)}") from fault
         except (httpx.TransportError, TimeoutError) as fault:
-            raise ActUnknown(f"{entity} was told and did not answer: {_why(fault)}") from fault
+            raise ActUnknown(f"{entity} was told and did not answer: {silence(fault)}") from fault
         if not answer.is_success:
             raise _act_fault(entity, answer)
 
@@ -169,9 +170,3 @@ def _detail(answer: httpx.Response) -> str:
         document = None
     detail = document.get("detail") if isinstance(document, Mapping) else None
     return detail if isinstance(detail, str) else f"HTTP {answer.status_code}"
-
-
-def _why(fault: Exception) -> str:
-    if isinstance(fault, httpx.TimeoutException | TimeoutError):
-        return "out of time"
-    return str(fault) or type(fault).__name__

@@ -19,7 +19,7 @@ import httpx
 from standardwebhooks import Webhook
 
 from backend_loop.alias import alias
-from backend_loop.services import NOT_NOW, ServiceRefused, ServiceUnavailable, retry_after_s
+from backend_loop.services import ServiceRefused, ServiceUnavailable, is_for_good, retry_after_s, silence
 from backend_loop.webhooks.addresses import Address, Allowed, address_of, refused
 from shared.logs import get
 from shared.settings import Settings
@@ -82,9 +82,7 @@ class Webhooks:
                 addresses = await self._addresses(target)
             status, retry_after = await self._post(target, addresses, {"host": host, **headers}, body, deadline)
         except (httpx.TransportError, TimeoutError) as fault:
-            late = isinstance(fault, httpx.TimeoutException | TimeoutError)
-            why = "out of time" if late else str(fault) or type(fault).__name__
-            raise ServiceUnavailable(f"{host} gave no answer: {why}") from fault
+            raise ServiceUnavailable(f"{host} gave no answer: {silence(fault)}") from fault
         _judge(host, status, retry_after)
         return status
 
@@ -181,7 +179,7 @@ def _judge(host: str, status: int, retry_after: str | None) -> None:
         return
     if status == HTTPStatus.GONE:
         raise ServiceRefused(f"{host} answered 410: it wants no more of these", "gone")
-    if 400 <= status < 500 and status not in NOT_NOW:
+    if is_for_good(status):
         raise ServiceRefused(f"{host} answered {status}", str(status))
     where = ", and no webhook is sent on to where that leads" if 300 <= status < 400 else ""
     raise ServiceUnavailable(f"{host} answered {status}{where}", min(retry_after_s(retry_after), LONGEST_AFTER_S))
