@@ -13,7 +13,7 @@ import pytest_asyncio
 from tests.missions.batches import VARIABLE
 from tests.processes import fatal
 from tests.processes.commands import Front
-from tests.processes.test_commit_boundaries import revived
+from tests.processes.test_commit_boundaries import one_dies, revived
 from tests.stories.stack import Stack, running
 from tests.waiting import eventually
 
@@ -76,12 +76,7 @@ async def test_b02_a_killed_batch_goes_on_behind_its_checkpoint(hall: Hall, kind
         worker.kill()  # so that nobody begins before its death is planned
     one = await hall.send(kind, fails_each=50, may_fail=4)
     for point in ("after 3", "before 5"):
-        fatal.plan(hall.deaths, one, point)
-        for worker in workers:
-            if worker.running.poll() is not None:
-                worker.spawn()
-        await eventually(lambda: fatal.died(hall.deaths, one), 60, f"a worker has died {point}")
-        (hall.deaths / f"{one}.died").unlink()
+        await one_dies(workers, hall.deaths, one, point)
     async with revived(workers):
         document = await hall.front.end(one)
     assert document["status"] == "SUCCEEDED", document

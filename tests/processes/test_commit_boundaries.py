@@ -15,6 +15,7 @@ from tests.processes.commands import Front
 from tests.processes.orders import KINDS, Kind, check_books, check_order
 from tests.services import OutsideServices
 from tests.stories.stack import Part, Stack, running
+from tests.waiting import eventually
 
 WORKERS = 4
 
@@ -34,6 +35,16 @@ async def revived(parts: list[Part]) -> AsyncIterator[None]:
     finally:
         for task in watching:
             task.cancel()
+
+
+async def one_dies(workers: list[Part], deaths: Path, task_id: str, point: str) -> None:
+    """Those that are dead are started, and whoever runs this mission dies there."""
+    fatal.plan(deaths, task_id, point)
+    for worker in workers:
+        if worker.running.poll() is not None:
+            worker.spawn()
+    await eventually(lambda: fatal.died(deaths, task_id), 60, f"a worker has died {point}")
+    (deaths / f"{task_id}.died").unlink()
 
 
 @contextlib.asynccontextmanager

@@ -11,7 +11,7 @@ import pytest
 
 from tests.processes import fatal
 from tests.processes.commands import Front
-from tests.processes.test_commit_boundaries import revived
+from tests.processes.test_commit_boundaries import one_dies, revived
 from tests.reports import fill
 from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
@@ -58,12 +58,7 @@ async def test_b02_two_kills_in_the_middle_leave_the_file_as_it_would_have_been(
         one = await front.send("report.export", **COMMAND)
         far = 0.0
         for point in ("after 5", "before 9"):
-            fatal.plan(deaths, one, point)
-            for worker in workers:
-                if worker.running.poll() is not None:
-                    worker.spawn()
-            await eventually(lambda: fatal.died(deaths, one), 60, f"a worker has died {point}")
-            (deaths / f"{one}.died").unlink()
+            await one_dies(workers, deaths, one, point)
             far, before = await done(front, one), far
             assert COUNT > far > before, "what was kept is told while nobody works on it"
         async with revived(workers):
