@@ -35,18 +35,17 @@ def files_router(results: Results, link: Link, settings: Settings) -> APIRouter:
     """The routes under ``/v1/files``."""
     routes, shelf = APIRouter(prefix=ROUTE, tags=["files"]), Shelf(settings.files_path)
 
-    async def missing(mission: MissionId, detail: str) -> Problem:
-        if await link.call("EXISTS", keys.mission(mission.shard, mission.text)):
-            return Problem("no_file", detail, correlation_id=mission.text)
-        return Problem("expired", "this mission and its files are no longer kept", correlation_id=mission.text)
+    async def kept(mission: MissionId) -> None:
+        if not await link.call("EXISTS", keys.mission(mission.shard, mission.text)):
+            raise Problem("expired", "this mission and its files are no longer kept", correlation_id=mission.text)
 
     @routes.get("/{task_id}")
     async def listing(task_id: str) -> dict[str, Any]:
         """What a mission has published so far: ``{"files": [{"name", "bytes", "modified_at", "link"}]}``."""
         mission = results.genuine(task_id)
         found = await asyncio.to_thread(shelf.list, mission.text)
-        if found is None and (problem := await missing(mission, "")).code == "expired":
-            raise problem
+        if found is None:
+            await kept(mission)
         return {"files": found or []}
 
     @routes.head("/{task_id}/{name}", include_in_schema=False)
@@ -56,7 +55,9 @@ def files_router(results: Results, link: Link, settings: Settings) -> APIRouter:
         mission = results.genuine(task_id)
         descriptor = await asyncio.to_thread(shelf.open, mission.text, name)
         if descriptor is None:
-            raise await missing(mission, "the mission has no file of this name, or has not finished it yet")
+            await kept(mission)
+            detail = "the mission has no file of this name, or has not finished it yet"
+            raise Problem("no_file", detail, correlation_id=mission.text)
         sent = _Sent(descriptor, name)
         etag = sent.headers["etag"]
         if {etag, "*"} & _tags(request.headers.get("if-none-match", "")):
