@@ -57,12 +57,12 @@ def progress(done: float, total: float | None = None, message: str | None = None
 
 
 class _Report(NamedTuple):
-    """What is told of one mission, and under which lease and commit."""
+    """What one mission has said, and under which lease and commit."""
 
     owner: str
     fence: int
     rev: int
-    told: bytes
+    said: Progress
 
 
 class Reports:
@@ -81,9 +81,9 @@ class Reports:
         self._timer: asyncio.TimerHandle | None = None
         self._told_at = 0.0
 
-    def tell(self, claimed: "Claimed", rev: int, told: bytes) -> None:
+    def tell(self, claimed: "Claimed", rev: int, said: Progress) -> None:
         """This is its newest value since its commit `rev`; never waits."""
-        self._newest[claimed.task_id] = _Report(claimed.owner, claimed.fence, rev, told)
+        self._newest[claimed.task_id] = _Report(claimed.owner, claimed.fence, rev, said)
         self._untold.add(claimed.task_id)
         self._soon()
 
@@ -104,7 +104,7 @@ class Reports:
         for task_id in leaving:
             report = self._newest[task_id]
             self._flying.add(task_id)
-            flight = self._flights.add((report.owner,), (task_id, *report[1:]))
+            flight = self._flights.add((report.owner,), (task_id, report.fence, report.rev, report.said.told()))
             flight.add_done_callback(partial(self._landed, task_id, report))
 
     def _landed(self, task_id: str, report: _Report, flight: asyncio.Future[Any]) -> None:

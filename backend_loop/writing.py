@@ -84,7 +84,7 @@ class Writing:
         if (course.message, course.counts) != (progress.message, counts):
             self.course = course._replace(message=progress.message, counts=counts)
         if self._outside.reports is not None:
-            self._outside.reports.tell(self._claimed, self._rev, progress.told())
+            self._outside.reports.tell(self._claimed, self._rev, progress)
 
     def _told(self, said: Progress | None) -> None:
         """A commit has carried this; what was said since was said of a commit that is not the last any more."""
