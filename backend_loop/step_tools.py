@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from backend_loop.files import File, Files
+from backend_loop.files import NO_FILES, File, Files
 from backend_loop.redis_clock import boottime
 from backend_loop.reporting import Progress, progress
 from backend_loop.store import LapsedError
@@ -121,11 +121,11 @@ class StepTools(Generic[P, C]):
         traceparent: W3C trace context to hand on to whatever is called.
         database: URL of the database, for `backend_loop.database.connect`.
         data: folder of the files that missions may read.
+        files: the folder of the files that missions make: `find` there what another one has published, by its link.
     """
 
     __slots__ = (
         "_ends_at",
-        "_files",
         "_line",
         "attempt",
         "context",
@@ -134,6 +134,7 @@ class StepTools(Generic[P, C]):
         "database",
         "envelope",
         "fence",
+        "files",
         "key",
         "may_have_happened",
         "payload",
@@ -153,17 +154,13 @@ class StepTools(Generic[P, C]):
         self.received: Any = facts.received
         self.envelope, self.payload, self.context = envelope, payload, context
         self._ends_at, self._line = facts.ends_at, line
-        self._files, self.database, self.data = facts.files, facts.database, Path(facts.data)
+        self.database, self.data = facts.database, Path(facts.data)
+        self.files = NO_FILES if facts.files is None else Files(Path(facts.files))
 
     @property
     def undoes(self) -> str:
         """In an undo: the key under which the state has had its effect, if it had one (P21)."""
         return self.key.replace(":UNDO_", ":", 1)
-
-    @property
-    def files(self) -> Files:
-        """The folder of the files that missions make: `find` there what another one has published, by its link."""
-        return Files(None if self._files is None else Path(self._files))
 
     def file(self, name: str) -> File:
         """A file to be made, which whoever has this mission's id may download once it is published.
