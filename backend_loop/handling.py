@@ -7,9 +7,10 @@ from typing import Any, Final
 from backend_loop.midway import CheckpointError
 from backend_loop.mission import MissionType, StateSpec, UndoSpec, foreseen, outcome_of
 from backend_loop.outcomes import ONE_OF_THEM, UNDONE, Fail, Outcome, Retry
+from backend_loop.outside import Outside
 from backend_loop.spawning import SpawnError
 from backend_loop.store import LostError
-from backend_loop.toolbox import DeadlinePassedError, Outside, Toolbox
+from backend_loop.toolbox import DeadlinePassedError, Toolbox
 from shared.logs import get
 from shared.status import ErrorCode
 

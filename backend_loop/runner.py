@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from backend_loop import decoding, entries
+from backend_loop.child_missions import children_of
 from backend_loop.handling import Handling
 from backend_loop.midway import Kept, Midway
 from backend_loop.mission import MissionType, StateSpec, UndoSpec
@@ -20,8 +21,9 @@ from backend_loop.outcomes import (
     WaitForChildren,
     Wake,
 )
+from backend_loop.outside import Outside
 from backend_loop.store import Claimed, Store
-from backend_loop.toolbox import Outside, Toolbox, children_of
+from backend_loop.toolbox import Toolbox
 from backend_loop.writing import Writing
 from shared import logs
 from shared.telemetry import Trace, mission_span, state_span

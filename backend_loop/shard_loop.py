@@ -13,6 +13,7 @@ from backend_loop.files import Files
 from backend_loop.lease import Lease
 from backend_loop.mission import MissionType
 from backend_loop.model import Model
+from backend_loop.outside import Outside
 from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.runner import Runner
 from backend_loop.services import Services
@@ -20,7 +21,6 @@ from backend_loop.slots import Slots
 from backend_loop.spawning import Spawning
 from backend_loop.store import Claimed, LapsedError, LostError, Store
 from backend_loop.suspects import Suspect, Suspects, is_suspect
-from backend_loop.toolbox import Outside
 from backend_loop.webhooks.sender import Webhooks
 from shared.errors import RedisAwayError
 from shared.logs import get

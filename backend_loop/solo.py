@@ -28,13 +28,13 @@ from backend_loop.lease import Lease, Renewal
 from backend_loop.lifeline import die_with, take_along
 from backend_loop.mission import Mission, MissionType
 from backend_loop.model import model_of
+from backend_loop.outside import Outside
 from backend_loop.redis_clock import RedisClock
 from backend_loop.runner import Runner
 from backend_loop.services import Services
 from backend_loop.solo_verbs import SoloVerbs
 from backend_loop.spawning import Spawning
 from backend_loop.store import Claimed, LostError, Store
-from backend_loop.toolbox import Outside
 from backend_loop.webhooks.sender import Webhooks
 from shared import keys, logs, telemetry
 from shared.catalogue import Catalogue

@@ -24,7 +24,7 @@ from shared.envelope import Envelope
 from shared.status import Priority
 from shared.telemetry import Trace
 
-__all__ = ["ChildMission", "DeadlinePassedError", "Outside", "Toolbox", "children_of"]
+__all__ = ["ChildMission", "DeadlinePassedError", "Toolbox"]
 
 P = TypeVar("P", bound=BaseModel)
 C = TypeVar("C", bound=BaseModel)

@@ -12,10 +12,10 @@ from backend_loop.machine import HOLD_MS, Course, Reaction, fold
 from backend_loop.midway import UNWRITABLE, CheckpointError, Kept
 from backend_loop.mission import MissionType
 from backend_loop.outcomes import Checkpoint, Fail, Signal, Superseded
+from backend_loop.outside import Outside
 from backend_loop.reporting import Progress
 from backend_loop.rows import rows_of
 from backend_loop.store import Act, Claimed, Commit, Move, Store, Written, prepare
-from backend_loop.toolbox import Outside
 from shared import logs
 from shared.status import DEAD_LETTERS, ErrorCode, Status, WaitingFor
 

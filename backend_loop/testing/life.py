@@ -19,6 +19,7 @@ from backend_loop.lease import Lease
 from backend_loop.mission import Mission, MissionType, StateSpec, UndoSpec
 from backend_loop.model import Model
 from backend_loop.outcomes import NoPermit, Outcome
+from backend_loop.outside import Outside
 from backend_loop.redis_clock import RedisClock
 from backend_loop.runner import Runner
 from backend_loop.services import Services
@@ -27,7 +28,7 @@ from backend_loop.testing import home, script
 from backend_loop.testing.points import KilledError
 from backend_loop.testing.shard import Write
 from backend_loop.testing.skipping import SkippingLoop, spin
-from backend_loop.toolbox import Outside, Toolbox
+from backend_loop.toolbox import Toolbox
 from shared.settings import Settings
 
 if TYPE_CHECKING:

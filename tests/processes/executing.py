@@ -15,9 +15,10 @@ from backend_loop.executors import Executors
 from backend_loop.lease import Lease
 from backend_loop.midway import Kept, Midway
 from backend_loop.mission import Mission
+from backend_loop.outside import Outside
 from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.store import Claimed
-from backend_loop.toolbox import Outside, Toolbox
+from backend_loop.toolbox import Toolbox
 from shared.envelope import Envelope
 from shared.settings import Settings
 from shared.status import Status

@@ -12,11 +12,12 @@ from backend_loop.executors import Executors
 from backend_loop.lease import Lease
 from backend_loop.mission import Mission, state, steps
 from backend_loop.outcomes import Go, Outcome
+from backend_loop.outside import Outside
 from backend_loop.redis_clock import RedisClock
 from backend_loop.retry import Retry
 from backend_loop.runner import Runner
 from backend_loop.store import Store
-from backend_loop.toolbox import Outside, Toolbox
+from backend_loop.toolbox import Toolbox
 from frontend_loop.control import Control
 from frontend_loop.door import Door
 from shared import keys

@@ -10,10 +10,11 @@ from backend_loop.alias import alias
 from backend_loop.course import Course, Done
 from backend_loop.lease import Lease
 from backend_loop.model import Model
+from backend_loop.outside import Outside
 from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.services import Services, ServiceUnavailable
 from backend_loop.store import Claimed, LapsedError
-from backend_loop.toolbox import DeadlinePassedError, Outside, Toolbox
+from backend_loop.toolbox import DeadlinePassedError, Toolbox
 from shared.envelope import Envelope
 from shared.status import Status
 from shared.telemetry import Trace
