@@ -1,5 +1,6 @@
 """Runners without loops around them, of a mission whose handlers do what the test plays, on a real shard."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import count
@@ -22,12 +23,13 @@ from backend_loop.redis_clock import RedisClock
 from backend_loop.retry import Retry
 from backend_loop.runner import Runner
 from backend_loop.spawning import Spawning
-from backend_loop.store import Store
+from backend_loop.store import Commit, Store, Written
 from backend_loop.toolbox import Toolbox
 from frontend_loop.control import By, Control
 from frontend_loop.door import Door
 from shared import keys
 from shared.catalogue import Catalogue
+from shared.errors import RedisUnknownError
 from shared.fleet import Fleet
 from shared.ids import MissionId
 from shared.redis import Link
@@ -168,6 +170,12 @@ class Bench:
     async def happen(self, event: str, data: dict[str, Any]) -> None:
         await self._control.happen(self._genuine, event, data, None)
 
+    async def child_ends(self, child: str, number: int = 1) -> None:
+        """Its parent hears of it."""
+        entry = f'{{"entry":"child","run":1,"task_id":"{child}","type":"test.long","status":"SUCCEEDED","error":null}}'
+        args = (self.task_id, "child", f"end {number}", entry, "", 60_000, "null", 1)
+        assert (await self.link.run("control", keys.prefix(0), *args))[0] == b"OK"
+
     @property
     def _genuine(self) -> MissionId:
         found = self._fleet.ids.read(self.task_id)
@@ -196,6 +204,37 @@ class Bench:
         """States of its events, those of an undo in small letters."""
         events = map(from_json, await self.link.call("LRANGE", keys.log(0, self.task_id), 0, -1))
         return [one["state"].lower() if one["status"] == "COMPENSATING" else one["state"] for one in events]
+
+
+class Held:
+    """Holds the commits of a worker back, as a Redis that is away does."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._commit = store.commit
+        self.asked, self.let = asyncio.Event(), asyncio.Event()
+        monkeypatch.setattr(store, "commit", self)
+
+    async def __call__(self, commit: Commit) -> Written:
+        self.asked.set()
+        await self.let.wait()
+        return await self._commit(commit)
+
+
+class Deaf:
+    """Loses the answer to a worker's first commit."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._add, self.sent = store._commits.add, 0
+        monkeypatch.setattr(store._commits, "add", self)
+
+    def __call__(self, head: Any, item: Any) -> asyncio.Future[Any]:
+        answer = self._add(head, item)
+        self.sent += 1
+        if self.sent > 1:
+            return answer
+        unheard: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(lambda _: unheard.set_exception(RedisUnknownError("lost")))
+        return unheard
 
 
 @contextlib.asynccontextmanager

@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
-from tests.stories.midway import Bench, Tools, benched
+from tests.stories.midway import Bench, Held, Tools, benched
 from tests.waiting import eventually
 
 
@@ -18,20 +17,6 @@ async def bench(redis_url: str) -> AsyncIterator[Bench]:
 
 async def revs(bench: Bench) -> int:
     return int((await bench.record())["rev"])
-
-
-class Held:
-    """Holds the commits of a worker back, as a Redis that is away does."""
-
-    def __init__(self, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._commit = store.commit
-        self.asked, self.let = asyncio.Event(), asyncio.Event()
-        monkeypatch.setattr(store, "commit", self)
-
-    async def __call__(self, commit: Any) -> Any:
-        self.asked.set()
-        await self.let.wait()
-        return await self._commit(commit)
 
 
 async def test_a_time_out_waits_for_one_that_waits_for_redis(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

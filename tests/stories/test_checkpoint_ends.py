@@ -11,8 +11,7 @@ from backend_loop.outcomes import Retry as Again
 from backend_loop.store import LostError
 from backend_loop.suspects import Suspect, Suspects
 from shared import keys
-from shared.errors import RedisUnknownError
-from tests.stories.midway import SETTINGS, Bench, LongAct, Tools, benched
+from tests.stories.midway import SETTINGS, Bench, Deaf, LongAct, Tools, benched
 
 
 @pytest.fixture
@@ -137,9 +136,7 @@ async def test_the_end_of_a_child_is_seen_behind_it(bench: Bench) -> None:
             tools.spawn("test.long", {"work": "none"})
             return Sleep(0)
         [child] = tools.children
-        entry = f'{{"entry":"child","run":1,"task_id":"{child.task_id}","type":"t","status":"SUCCEEDED","error":null}}'
-        args = (bench.task_id, "child", "end", entry, "", 60_000, "null", 1)
-        assert (await bench.link.run("control", keys.prefix(0), *args))[0] == b"OK"
+        await bench.child_ends(child.task_id)
         tools.context.items.append(1)
         await tools.checkpoint()
         seen.extend([child.ended, *(one.succeeded for one in tools.children)])
@@ -298,19 +295,8 @@ async def test_and_keeps_it_where_nobody_needs_it(bench: Bench) -> None:
 async def test_where_it_is_not_known_whether_the_slot_was_taken_it_is_given_back(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, left = bench.store(), 1
-    add = store._commits.add
-
-    def deaf(head: Any, item: Any) -> Any:
-        nonlocal left
-        answer = add(head, item)
-        left, unheard = left - 1, asyncio.get_running_loop().create_future()
-        if left < 0:
-            return answer
-        answer.add_done_callback(lambda _: unheard.set_exception(RedisUnknownError("lost")))
-        return unheard
-
-    monkeypatch.setattr(store._commits, "add", deaf)
+    store = bench.store()
+    Deaf(store, monkeypatch)
     steps = Steps(lambda: asyncio.sleep(0))
     bench.wanted = True
     await bench.take(steps, priority="bulk")

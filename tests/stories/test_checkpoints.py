@@ -12,9 +12,8 @@ from backend_loop.outcomes import Outcome, Sleep, WaitForChildren
 from backend_loop.outcomes import Retry as Again
 from backend_loop.store import LostError
 from shared import keys
-from shared.errors import RedisUnknownError
 from shared.redis import ReplyError
-from tests.stories.midway import Bench, Long, Tools, benched
+from tests.stories.midway import Bench, Deaf, Long, Tools, benched
 
 
 @pytest.fixture
@@ -266,27 +265,16 @@ async def test_a_fault_of_ours_is_no_failed_try_of_the_handler(bench: Bench, mon
 async def test_a_commit_whose_answer_was_lost_is_sent_again_and_written_once(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = bench.store()
-    add, lost = store._commits.add, 1
-
-    def deaf(head: Any, item: Any) -> Any:
-        nonlocal lost
-        answer = add(head, item)
-        lost, unheard = lost - 1, asyncio.get_running_loop().create_future()
-        if lost < 0:
-            return answer
-        answer.add_done_callback(lambda _: unheard.set_exception(RedisUnknownError("lost")))
-        return unheard
-
     async def play(tools: Tools) -> None:
         tools.context.items.append(1)
         await tools.checkpoint()
         assert (await bench.record())["rev"] == "1"
 
-    monkeypatch.setattr(store._commits, "add", deaf)
+    store = bench.store()
+    deaf = Deaf(store, monkeypatch)
     await bench.take(play)
     await (await bench.claim(store)).run()
-    assert lost == -2
+    assert deaf.sent == 3
     assert (await bench.record())["rev"] == "2"
 
 

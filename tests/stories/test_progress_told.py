@@ -10,9 +10,8 @@ from pydantic_core import from_json
 from backend_loop.outcomes import Outcome, WaitForChildren
 from backend_loop.reporting import EVERY_S
 from backend_loop.store import Store
-from shared import keys
 from shared.errors import RedisAwayError
-from tests.stories.midway import Bench, Long, Tools, benched
+from tests.stories.midway import Bench, Held, Long, Tools, benched
 from tests.waiting import eventually
 
 
@@ -129,33 +128,19 @@ async def test_what_is_said_in_the_midst_of_a_checkpoint_is_told_behind_it(
         tools.context.items.append(1)
         tools.progress(1, message="before")
         keeping = asyncio.create_task(tools.checkpoint())
-        await held.wait()
+        await held.asked.wait()
         tools.progress(2, 3, message="meanwhile")
-        let.set()
+        held.let.set()
         await keeping
         await stands_at(bench, 2)
         assert (await bench.record())["rev"] == "1"
 
-    store, held, let = bench.store(), asyncio.Event(), asyncio.Event()
-    commit = store.commit
-
-    async def slowly(write: Any) -> Any:
-        held.set()
-        await let.wait()
-        return await commit(write)
-
-    monkeypatch.setattr(store, "commit", slowly)
+    store = bench.store()
+    held = Held(store, monkeypatch)
     await bench.take(play)
     runner = await bench.claim(store)
     await runner.run()
     assert (await bench.result())["progress"] == {"done": 2, "total": 3, "message": "meanwhile"}
-
-
-async def _child_ends(bench: Bench, child: str, number: int) -> None:
-    entry = f'{{"entry":"child","run":1,"task_id":"{child}","type":"test.long","status":"SUCCEEDED","error":null}}'
-    args = (bench.task_id, "child", f"end {number}", entry, "", 60_000, "null", 1)
-    assert (await bench.link.run("control", keys.prefix(0), *args))[0] == b"OK"
-    await bench.run()
 
 
 @pytest.mark.parametrize("total", [None, 10])
@@ -171,7 +156,8 @@ async def test_children_that_are_waited_for_are_told_unless_the_handler_counts_i
     await bench.take(play)
     await bench.run()
     for n, child in enumerate((await bench.kept()).context["left"], 1):
-        await _child_ends(bench, child, n)
+        await bench.child_ends(child, n)
+        await bench.run()
         told = from_json((await bench.record())["progress"])
         assert told == {"done": 0 if total else n, "total": None if total else 2, "message": "measuring"}
     assert (await bench.result())["progress"] == told
