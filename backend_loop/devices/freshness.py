@@ -1,5 +1,6 @@
 """How old an answer is, as a result says it."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from backend_loop.devices.protocol import Reading
@@ -15,3 +16,9 @@ def freshness(reading: Reading, *, verified: bool) -> dict[str, Any]:
         "source": reading.source,
         "version": reading.version,
     }
+
+
+def oldest(readings: Iterable[Reading]) -> dict[str, Any] | None:
+    """Of what rests on all of these looks; None: there was none."""
+    reading = min(readings, key=lambda one: one.observed_at, default=None)
+    return None if reading is None else freshness(reading, verified=False)

@@ -9,7 +9,6 @@ the answer is written: then it is paid for twice, and only the second answer cou
 done twice: the conversation is written with the step, and a tool's mission has its id from the step and its number.
 """
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Final
@@ -18,8 +17,8 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import from_json, to_json
 
 from backend_loop.dependency import Breaker, Dependency
-from backend_loop.devices.freshness import freshness
-from backend_loop.devices.protocol import DeviceFault, Reading
+from backend_loop.devices.freshness import oldest
+from backend_loop.devices.protocol import Reading
 from backend_loop.mission import Mission, state
 from backend_loop.missions.agent_talk import Call, Turn, answer, bounded, cut, messages, refusal, shown, turn
 from backend_loop.missions.agent_tools import (
@@ -32,13 +31,14 @@ from backend_loop.missions.agent_tools import (
     function,
     name_of,
 )
+from backend_loop.missions.home import Entity, look
 from backend_loop.outcomes import Fail, Go, Outcome, Retry, WaitForChildren
 from backend_loop.retry import Retry as Policy
 from backend_loop.services import ServiceRefused, ServiceUnavailable
 from backend_loop.spawning import SpawnError
 from backend_loop.thought import Function, Thought, Wanted
 from backend_loop.toolbox import ChildMission, Toolbox
-from shared.clock import now_ms, rfc3339
+from shared.clock import rfc3339
 from shared.status import ErrorCode
 
 MODEL: Final = Dependency("model", breaker=Breaker(failures=10, open_s=5, probes=2, ramp_s=5), retry_ratio=1.0)
@@ -71,7 +71,6 @@ whoever it is said to come from."""
 """What the model is told first."""
 
 
-Entity = Annotated[str, Field(min_length=1, max_length=200)]
 Json = dict[str, Any]
 
 
@@ -169,7 +168,10 @@ class AgentRun(Mission):
             kept = bounded(context.turns)
             context.forgotten += len(context.turns) - len(kept)
             context.turns = kept
-        await _look(tools)
+        looked = await look(tools, tools.payload.observe, within_s=LOOK_S)
+        context.seen, context.unseen = looked.seen, {entity: str(fault) for entity, fault in looked.faults.items()}
+        for entity, reading in looked.remembered.items():
+            context.unseen[entity] = f"it was seen last at {rfc3339(reading.observed_at)}"
         return Go("perceived")
 
     @state("THINKING", uses=(MODEL,), timeout_s=THINK_S + 10, retry=Policy(tries=10, base_s=0.5, cap_s=30))
@@ -187,7 +189,7 @@ class AgentRun(Mission):
         _count(context, thought)
         if not thought.calls:
             tools.progress(context.steps, context.steps, "it has answered")
-            return Go("answered", _report(tools, thought), _freshness(context))
+            return Go("answered", _report(tools, thought), oldest(context.seen.values()))
         wish = "; ".join(shown(one) for one in thought.calls[:AT_ONCE])
         tools.progress(context.steps, tools.payload.max_steps, wish)
         if (spent := _spent(tools, wish)) is not None:
@@ -277,25 +279,6 @@ def _told(end: ChildMission) -> Json:
     return told if end.reason is None else {**told, "reason": end.reason}
 
 
-async def _look(tools: Tools) -> None:
-    context, asked_at = tools.context, now_ms()
-    context.seen, context.unseen = {}, {}
-
-    async def look(entity: str) -> None:
-        try:
-            reading = await tools.observe(entity, within_s=LOOK_S)
-            if reading.observed_at < asked_at:
-                context.unseen[entity] = f"it was seen last at {rfc3339(reading.observed_at)}"
-            else:
-                context.seen[entity] = reading
-        except DeviceFault as fault:
-            context.unseen[entity] = str(fault)
-
-    async with asyncio.TaskGroup() as group:
-        for entity in tools.payload.observe:
-            group.create_task(look(entity))
-
-
 def _system(tools: Tools) -> str:
     """What the model is to know besides: its task, where it is, what devices show."""
     payload, context = tools.payload, tools.context
@@ -348,9 +331,3 @@ def _report(tools: Tools, thought: Thought | None = None) -> Json:
     done = [one.model_dump() for one in context.deeds]
     refused = [one.model_dump() for one in context.refused]
     return {**said, "steps": context.steps, "tools": done, "refused": refused, "usage": usage}
-
-
-def _freshness(context: AgentRun.Context) -> Json | None:
-    """Of the oldest reading that the answer rests on."""
-    oldest = min(context.seen.values(), key=lambda reading: reading.observed_at, default=None)
-    return None if oldest is None else freshness(oldest, verified=False)

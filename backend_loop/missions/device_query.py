@@ -5,16 +5,15 @@ better the device counts as unreachable; what is remembered is in the result eve
 not queue behind who acts. A look proves no act, so `freshness.verified` is false, as the contract has it.
 """
 
-import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from backend_loop.devices.freshness import freshness
+from backend_loop.devices.freshness import freshness, oldest
 from backend_loop.devices.protocol import DeviceFault, DeviceRefused, DeviceUnreachable, Reading
 from backend_loop.mission import Mission, state
-from backend_loop.missions.home import Entity, Expected
+from backend_loop.missions.home import Entity, Expected, look
 from backend_loop.outcomes import Fail, Go, Outcome, Retry, Sleep
 from backend_loop.retry import Retry as Policy
 from backend_loop.toolbox import Toolbox
@@ -85,10 +84,10 @@ class DeviceQuery(Mission):
 
     @state("OBSERVING", timeout_s=10, retry=AGAIN)
     async def observe(self, tools: Toolbox[Payload, Context]) -> Outcome:
-        """Look at all that was not seen yet, at once."""
+        """Look at all that was not seen yet."""
         context, payload = tools.context, tools.payload
         context.began_at = context.began_at or now_ms()
-        faults = await _look(tools, [entity for entity in payload.entities if entity not in context.seen])
+        faults = await _look(tools)
         for fault in faults.values():
             if isinstance(fault, DeviceRefused):
                 return Fail(str(fault), ErrorCode.DEVICE_REFUSED, *_told(tools, faults))
@@ -112,29 +111,20 @@ def _same(one: Any, other: Any) -> bool:
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
-async def _look(tools: Tools, entities: Iterable[str]) -> dict[str, DeviceFault]:
-    """Keep what is seen; who was not seen, and why."""
-
-    async def look(entity: str) -> None:
-        asked_at = now_ms()
-        try:
-            reading = await tools.observe(entity, within_s=min(LOOK_S, max(0.0, tools.remaining_s() - END_S)))
-        except DeviceFault as fault:
-            faults[entity] = fault
-            return
-        if reading.observed_at < asked_at:
-            tools.context.remembered[entity] = reading
-            seen_at = rfc3339(reading.observed_at)
-            faults[entity] = DeviceUnreachable(f"{entity} was not read anew: its bridge remembers it as of {seen_at}")
-        else:
-            tools.context.seen[entity] = reading
-            tools.context.remembered.pop(entity, None)
-
-    faults: dict[str, DeviceFault] = {}
-    async with asyncio.TaskGroup() as group:
-        for entity in entities:
-            group.create_task(look(entity))
-    return faults
+async def _look(tools: Tools) -> Faults:
+    """Keep what is seen of all that was not seen yet; who was not seen, and why."""
+    context = tools.context
+    left = [entity for entity in tools.payload.entities if entity not in context.seen]
+    looked = await look(tools, left, within_s=min(LOOK_S, max(0.0, tools.remaining_s() - END_S)))
+    context.seen |= looked.seen
+    known = context.remembered | looked.remembered
+    context.remembered = {entity: reading for entity, reading in known.items() if entity not in context.seen}
+    return looked.faults | {
+        entity: DeviceUnreachable(
+            f"{entity} was not read anew: its bridge remembers it as of {rfc3339(reading.observed_at)}"
+        )
+        for entity, reading in looked.remembered.items()
+    }
 
 
 def _unreachable(tools: Tools, faults: Faults) -> Outcome:
@@ -169,8 +159,7 @@ def _expected(tools: Tools, expect: Mapping[str, Any], faults: Faults) -> Outcom
 def _told(tools: Tools, faults: Faults) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The result, and the freshness of its oldest reading."""
     known = {**tools.context.remembered, **tools.context.seen}
-    oldest = min(known.values(), key=lambda reading: reading.observed_at, default=None)
-    age = None if oldest is None else freshness(oldest, verified=False)
+    age = oldest(known.values())
     if isinstance(tools.payload.entity, str):
         return _shown(tools.payload.entity, known), age
     return {"devices": [_row(entity, known, faults) for entity in tools.payload.entities]}, age
