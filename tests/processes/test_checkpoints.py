@@ -59,6 +59,13 @@ class Work:
         await eventually(lambda: len(self.words("begin-")) >= times, within=40, what=f"it has begun {times} times")
         return self.words("begin-")[times - 1]
 
+    async def suspected(self) -> None:
+        """Two workers die with it before it keeps anything."""
+        for times in (1, 2):
+            await self.begun(times)
+            self._stack.workers[0].kill()
+            await self._stack.workers[0].start()
+
 
 @kinds
 async def test_b02_a_killed_worker_costs_what_came_after_the_last_one_and_no_try(
@@ -160,10 +167,7 @@ async def test_p8_a_suspect_has_them_in_its_own_process_and_a_death_behind_one_c
     """Two workers die before it keeps anything; the third process is its own, where it gets on, and dies then."""
     work = Work(stack, front)
     await work.begin(2, kills=True)
-    for times in (1, 2):
-        await work.begun(times)
-        stack.workers[0].kill()
-        await stack.workers[0].start()
+    await work.suspected()
     alone = await work.begun(3)
     assert alone != f"begin-{stack.workers[0].running.pid}"
     work.let(1)
@@ -177,10 +181,7 @@ async def test_p8_a_suspect_has_them_in_its_own_process_and_a_death_behind_one_c
 async def test_a_drained_suspect_ends_at_its_next_one(stack: Stack, front: Front) -> None:
     work = Work(stack, front)
     await work.begin(2)
-    for times in (1, 2):
-        await work.begun(times)
-        stack.workers[0].kill()
-        await stack.workers[0].start()
+    await work.suspected()
     await work.begun(3)
     stack.workers[0].running.terminate()
     await eventually(lambda: "drain" in stack.workers[0].tail(10**6))
