@@ -35,11 +35,16 @@ class Progress:
         """From 0 to 1, or beyond where more came than was announced; None: it is not known how much there is in all."""
         return self.done / self.total if self.total else None
 
+    @property
+    def percent(self) -> str:
+        """``12 %``, never 100 before all is done; empty: it is not known how much there is in all."""
+        return "" if self.share is None else f"{math.floor(100 * self.share)} %"
+
     def figures(self) -> str:
-        """``12,000 of 100,000 (12 %)``; without a total ``12,000``. Never 100 % before all is done."""
+        """``12,000 of 100,000 (12 %)``; without a total ``12,000``."""
         if self.total is None:
             return amount(self.done)
-        percent = "" if self.share is None else f" ({math.floor(100 * self.share)} %)"
+        percent = f" ({self.percent})" if self.percent else ""
         return f"{amount(self.done)} of {amount(self.total)}{percent}"
 
 

@@ -11,8 +11,8 @@ from pydantic_core import to_json
 
 from dualloop.cli.arguments import Id
 from dualloop.cli.asking import ask
-from dualloop.cli.output import clean, say
-from dualloop.errors import Refusal
+from dualloop.cli.output import say
+from dualloop.cli.writing import writing
 from shared.clock import now_ms, rfc3339
 
 commands = typer.Typer()
@@ -43,12 +43,9 @@ def export(
     if file is None:
         typer.echo(content, nl=False)
         return
-    try:
-        # for its owner only: what is in it was told to us
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
-            opened.write(content)
-    except OSError as error:
-        raise Refusal(clean(f"{file} cannot be written: {error.strerror}.")) from error
+    # for its owner only: what is in it was told to us
+    with writing(file), os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
+        opened.write(content)
     say(f"Wrote {mission['type']} {mission['task_id']} to {file}: it may contain personal data.")
     say(f'In a test: Bench(…).replay("{file}"), or .resume("{file}") to go on with it.', "dim")
 

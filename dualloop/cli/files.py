@@ -9,6 +9,7 @@ import typer
 from dualloop.cli.arguments import Id
 from dualloop.cli.asking import ask
 from dualloop.cli.output import Json, ago, machine, say, table
+from dualloop.cli.writing import writing
 from dualloop.errors import Refusal
 
 if TYPE_CHECKING:
@@ -51,12 +52,8 @@ def download(
         path = to / own if to is not None and to.is_dir() else to or Path(own)
         if path.exists():
             raise Refusal(f"{path} is there already: say --to another place, or remove it.")
-        try:
+        with writing(path):
             await client.files.download(id_, wanted, path)
-        except ConnectionError:
-            raise
-        except OSError as error:
-            raise Refusal(f"{path} cannot be written: {error.strerror}.") from error
         return wanted, path
 
     wanted, path = ask(work)

@@ -14,6 +14,7 @@ import typer
 
 from dualloop.address import local_url
 from dualloop.cli.output import clean, say
+from dualloop.cli.writing import writing
 from dualloop.errors import Refusal
 from shared.settings import Settings
 
@@ -60,7 +61,9 @@ def mission(
     missions, url = ",".join((*settings.missions, names.module)), local_url(settings.host, settings.port)
     words = {**names._asdict(), "missions": missions, "url": url}
     for file, template in zip(names.files, ("mission.txt", "test.txt"), strict=True):
-        _write(file, Template(files("dualloop").joinpath("templates", template).read_text()).substitute(words))
+        content = Template(files("dualloop").joinpath("templates", template).read_text()).substitute(words)
+        with writing(file), file.open("x") as opened:
+            opened.write(content)
     say(f"Wrote {names.files[0]} and {names.files[1]}.", "bold")
     _say_how(names, missions, url)
 
@@ -109,14 +112,6 @@ def _built_in() -> frozenset[str]:
     from backend_loop import registry  # noqa: PLC0415  other commands start without missions
 
     return frozenset(one.type for one in registry.load(()).values())
-
-
-def _write(file: Path, content: str) -> None:
-    try:
-        with file.open("x") as opened:
-            opened.write(content)
-    except OSError as error:
-        raise Refusal(clean(f"{file} cannot be written: {error.strerror}.")) from error
 
 
 def _say_how(names: Names, missions: str, url: str) -> None:

@@ -83,9 +83,7 @@ def line(progress: Progress, pace: str = "") -> str:
 
 def short(progress: Progress | None) -> str:
     """For a column: ``12 %``, without a total ``12,000``."""
-    if progress is None:
-        return ""
-    return amount(progress.done) if progress.share is None else f"{int(100 * progress.share)} %"
+    return "" if progress is None else progress.percent or amount(progress.done)
 
 
 def span(seconds: int) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualloop.cli.asking import ask
-from dualloop.cli.output import Json, clean, console, drawing, facts, machine, say, section, table
+from dualloop.cli.output import Json, console, drawing, facts, machine, say, section, table
+from dualloop.cli.writing import writing
 from dualloop.errors import Refusal
 from shared.settings import Settings
 
@@ -67,7 +68,8 @@ def show(  # noqa: PLR0913  the ways to show it
     """Show states, transitions and payload of a type."""
     row = ask(lambda client: client.mission_type(type_, version))
     if svg is not None:
-        _write(svg, row["graph"]["svg"].encode())
+        with writing(svg):
+            svg.write_bytes(row["graph"]["svg"].encode())
     if json:
         machine(row)
     elif mermaid:
@@ -92,7 +94,8 @@ def export(
     rows = _installed() if installed else ask(_announced)
     if not rows:
         raise Refusal("No worker has announced a type yet: start one, or add --installed.")
-    _write(file, packed(rows))
+    with writing(file):
+        file.write_bytes(packed(rows))
     kinds = [f"{row['type']}@{row['version']}" for row in rows]
     say(f"Wrote {len(kinds)} mission type{'s' if len(kinds) != 1 else ''} to {file}: {', '.join(kinds)}")
     say(f"A foreground with DUALLOOP_CATALOGUE={file} takes commands for them before any worker ran.", "dim")
@@ -179,10 +182,3 @@ def _latest(rule: Mapping[str, Any] | None) -> str:
     if rule.get("aspect"):
         return f"for {rule['aspect']} of a target"
     return f"for what {rule['field']} says of a target: {', '.join(dict.fromkeys(rule['aspects'].values()))}"
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise Refusal(clean(f"{path} cannot be written: {error.strerror}.")) from error
