@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from backend_loop.devices.actions import ACTIONS, wanted
 from backend_loop.devices.protocol import Command
+from shared.actions import ACTIONS, wanted
 
 
 def _schema(schema: dict[str, Any]) -> None:

@@ -6,8 +6,8 @@ readings, which adapters give on our own clock.
 
 from enum import StrEnum
 
-from backend_loop.devices.actions import wanted
 from backend_loop.devices.protocol import Command, Reading
+from shared.actions import wanted
 
 HAND = "hand"
 

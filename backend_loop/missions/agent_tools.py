@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, NamedTuple
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import from_json
 
-from backend_loop.devices.actions import ACTIONS
 from backend_loop.thought import Function, Wanted
+from shared.actions import ACTIONS
 
 AGENT: Final = "agent.run"
 

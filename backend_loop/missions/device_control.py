@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from backend_loop.devices.act import Act
-from backend_loop.devices.actions import ACTIONS, wanted
 from backend_loop.devices.freshness import freshness
 from backend_loop.devices.judge import Decision, Verdict, decide, judge, overridden
 from backend_loop.devices.protocol import ActUnknown, DeviceRefused, DeviceUnreachable, OldFence, Reading
@@ -18,6 +17,7 @@ from backend_loop.mission import Latest, Mission, state
 from backend_loop.outcomes import Fail, Go, Outcome, Retry, Stop
 from backend_loop.retry import Retry as Policy
 from backend_loop.toolbox import Toolbox
+from shared.actions import ACTIONS, wanted
 from shared.clock import now_ms, parse_rfc3339
 from shared.status import ErrorCode, Priority, Reason
 

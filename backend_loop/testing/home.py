@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import httpx
 
-from backend_loop.devices.actions import wanted
 from backend_loop.testing.faults import NOTHING, Answer, Answers, Call, Fault, Scripted, settled
 from backend_loop.testing.script import Around, Wire
 from backend_loop.testing.skipping import Time
+from shared.actions import wanted
 from shared.clock import rfc3339
 
 BASE_URL: Final = "http://home"

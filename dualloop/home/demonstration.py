@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from backend_loop.devices.actions import MODES
 from dualloop.home.model import Device, Limits
+from shared.actions import MODES
 
 _POWER: Final[Limits] = ["on", "off"]
 _PERCENT: Final[Limits] = (0, 100)

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from backend_loop.devices.actions import ACTIONS, wanted
+from shared.actions import ACTIONS, wanted
 
 FENCE_MEMORY_MS: Final = 60_000
 """How long a fence is remembered: ten leases, so longer than a worker that lost its own is likely to be frozen, yet

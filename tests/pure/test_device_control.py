@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 from pydantic import ValidationError
 
-from backend_loop.devices.actions import ACTIONS
 from backend_loop.missions.device_control import DeviceControl
+from shared.actions import ACTIONS
 
 DEFINITION = DeviceControl.definition
 DOOR = jsonschema_rs.Draft202012Validator(DEFINITION.row().payload_schema)

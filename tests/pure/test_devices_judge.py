@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from backend_loop.devices.actions import ACTIONS, wanted
 from backend_loop.devices.judge import Decision, Verdict, decide, judge, overridden
 from backend_loop.devices.protocol import Change, Command, Reading
+from shared.actions import ACTIONS, wanted
 
 ON = Command(entity="light.x", action="turn_on")
 WARM = Command(entity="climate.x", action="set_temperature", value=26)

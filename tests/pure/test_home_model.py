@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from backend_loop.devices.actions import ACTIONS
 from dualloop.home import model
 from dualloop.home.demonstration import demonstration
 from dualloop.home.model import FENCE_MEMORY_MS, Device, Faults, Fenced, Order, Refused
+from shared.actions import ACTIONS
 
 HOME = demonstration()
 LAMP = HOME["light.living_room"]
