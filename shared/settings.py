@@ -38,6 +38,7 @@ class Settings(BaseSettings):
     home_url: str | None = Field(
         None, description="base URL of the home, for adapter and hand switch; unset: that of the state folder"
     )
+    mqtt_port: int = Field(0, ge=0, le=65535, description="port of the MQTT broker of `up`, on loopback; 0: a free one")
     outside_host: str = Field("127.0.0.1", description="address the demonstration's outside services listen on")
     outside_port: int = Field(0, ge=0, le=65535, description="port of these services; 0: a free one")
     outside_url: str | None = Field(

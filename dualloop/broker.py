@@ -1,0 +1,95 @@
+"""The MQTT broker that comes along: `amqtt`, for this machine alone.
+
+It forgets what it retained when it ends, so whoever speaks by it says everything again after each connect. A real
+home has a broker of its own: `DUALLOOP_MQTT_URL` names it, and this one is not started.
+"""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from dualloop.address import LOCAL
+from dualloop.errors import Refusal
+from dualloop.parts import free_port
+from dualloop.state_folder import state_folder, write_whole
+from shared import logs
+from shared.settings import Settings
+
+log = logs.get(__name__)
+
+URL_FILE: Final = "mqtt.url"
+"""In the state folder: where the broker that runs on it is."""
+
+MOST: Final = 1_000
+"""Connections at a time."""
+
+
+def run(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT, then exit 0; its URL stands in ``<state_dir>/mqtt.url`` while it runs.
+
+    Raises:
+        Refusal: the configured port is taken.
+    """
+    logs.configure(settings, "broker")
+    for chatty in ("amqtt", "transitions"):  # a line for each connection and each step of its handshake
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    asyncio.run(_serve(settings))
+
+
+def local_broker_url(port: int) -> str:
+    """Where the broker of this machine listens."""
+    return f"mqtt://{LOCAL}:{port}"
+
+
+def running_broker(state_dir: Path) -> str | None:
+    """URL of the broker that runs on a state folder, as it wrote it down; None: none does."""
+    try:
+        return (state_dir / URL_FILE).read_text()
+    except OSError:
+        return None
+
+
+async def _serve(settings: Settings) -> None:
+    from amqtt.broker import Broker  # noqa: PLC0415  who only asks for the URL starts without it
+
+    stop = asyncio.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    port = settings.mqtt_port or free_port(LOCAL)
+    broker = Broker(
+        {
+            "listeners": {"default": {"type": "tcp", "bind": f"{LOCAL}:{port}", "max_connections": MOST}},
+            "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}},
+        }
+    )
+    with _taken_told(port):
+        await broker.start()
+    url = state_folder(settings.state_dir) / URL_FILE
+    write_whole(url, local_broker_url(port))
+    try:
+        await stop.wait()
+    finally:
+        url.unlink(missing_ok=True)
+        await broker.shutdown()
+
+
+@contextlib.contextmanager
+def _taken_told(port: int) -> Iterator[None]:
+    from amqtt.errors import BrokerError  # noqa: PLC0415  as above
+
+    try:
+        yield
+    except BrokerError as fault:
+        cause = fault.__cause__
+        if not isinstance(cause, OSError):
+            raise
+        why = "is taken" if cause.errno == errno.EADDRINUSE else f"cannot be had: {cause.strerror}"
+        raise Refusal(
+            f"Port {port} of {LOCAL} {why}. Choose another one in DUALLOOP_MQTT_PORT, or name the broker that "
+            "listens there in DUALLOOP_MQTT_URL."
+        ) from fault
