@@ -157,6 +157,8 @@ class Carrier:
     async def _end(self, task_id: str, _origin: str, row: dict[str, Any]) -> Verdict:
         told = row["document"]
         entry = {"task_id": task_id, **{name: told[name] for name in ("type", "status", "error", "reason")}}
+        if (fresh := told.get("freshness")) is not None:
+            entry["freshness"] = fresh
         if (size := len(to_json(told["result"]))) <= LARGE:
             entry |= {"result": told["result"], "size": size}
         return await self._tell(row["parent"], row["run"], f"child:{task_id}:{row['child_run']}", entry)

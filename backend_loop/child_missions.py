@@ -10,7 +10,7 @@ from shared.status import Status
 
 @dataclass(frozen=True, slots=True)
 class ChildMission:
-    """A mission that this one has spawned; `status`, `result`, `error` and `reason` are those of its end.
+    """A mission that this one has spawned; `status`, `result`, `error`, `reason` and `freshness` are those of its end.
 
     A `result` of more than 16 KiB, or past 512 KiB of all together, is not here, but where any result is: under the
     child's `task_id`.
@@ -23,6 +23,7 @@ class ChildMission:
     result: Any
     error: Mapping[str, Any] | None
     reason: str | None
+    freshness: Mapping[str, Any] | None = None
 
     @property
     def ended(self) -> bool:
@@ -40,7 +41,9 @@ def children_of(course: Course) -> tuple[ChildMission, ...]:
     if not course.children:
         return ()
     return tuple(
-        ChildMission(one.task_id, one.type, one.name, one.status, one.result, one.error, one.reason)
+        ChildMission(
+            one.task_id, one.type, one.name, one.status, one.result, one.error, one.reason, one.freshness
+        )
         for one in course.children
         if not one.old
     )

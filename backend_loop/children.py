@@ -31,6 +31,7 @@ class Child(NamedTuple):
         cancel: 0; 1: its parent wants its end; 2: that was written.
         old: of a run before this one: not to be seen, but met again by who spawns the same once more.
         size: bytes of its result, if that is kept.
+        freshness: of the observation behind its result.
     """
 
     task_id: str
@@ -49,6 +50,7 @@ class Child(NamedTuple):
     cancel: int = 0
     old: bool = False
     size: int = 0
+    freshness: Mapping[str, Any] | None = None
 
     @property
     def live(self) -> bool:
@@ -90,7 +92,7 @@ def ended(known: Children, end: Child) -> tuple[Children, Child] | None:
         if one.task_id == end.task_id:
             if not one.live or one.run != end.run:
                 return None
-            noted = one._replace(status=end.status, error=end.error, reason=end.reason)
+            noted = one._replace(status=end.status, error=end.error, reason=end.reason, freshness=end.freshness)
             if sum(other.size for other in known) + end.size <= ROOM:
                 noted = noted._replace(result=end.result, size=end.size)
             return (*known[:place], noted, *known[place + 1 :]), noted

@@ -45,7 +45,7 @@ def _child(entry: Mapping[str, Any]) -> Child:
     if not status.terminal or not isinstance(error, dict | None):
         raise ValueError(f"no end: {status}, {error!r}")
     end = Child(entry["task_id"], entry["type"], entry.get("name"), "", 0, 0, entry["run"])
-    end = end._replace(status=status, error=error, reason=entry.get("reason"))
+    end = end._replace(status=status, error=error, reason=entry.get("reason"), freshness=entry.get("freshness"))
     return end._replace(result=entry.get("result"), size=int(entry.get("size", 0)))
 
 

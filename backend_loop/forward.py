@@ -101,11 +101,16 @@ def _take(  # noqa: PLR0913, PLR0917  a step has these parts
         known = ", ".join(sorted(spec.row)) or "none"
         message = f"state {course.state} has no event {event!r}: its row has {known}"
         return _fail(course, plan, now, ErrorCode.PERMANENT, message)
-    data = happened if happened is not None else {"detail": go.detail} if go.detail else None
+    data = happened if happened is not None else _said(go)
     if state in TERMINAL:
         return _arrive(course, plan, Status(state), event, go, now, data, happened)
     done = course.done if spec.undo is None else (*course.done, Done(course.state, course.visit))
     return _enter(course, plan, state, done, now, data, received)
+
+
+def _said(go: o.Go) -> Mapping[str, Any] | None:
+    detail = {"detail": go.detail} if go.detail else {}
+    return {**detail, **(go.data or {})} or None
 
 
 def _enter(  # noqa: PLR0913, PLR0917  a step has these parts

@@ -30,12 +30,14 @@ class Go:
         result: what the mission's result document carries, if this leads to an end.
         freshness: the observation behind it: ``observed_at age_ms verified source version``.
         detail: for a transition to FAILED, the sentence of the error; for others, data of the event.
+        data: of the event that tells of the transition, for who watches; not for one to FAILED.
     """
 
     event: str
     result: Mapping[str, Any] | None = None
     freshness: Mapping[str, Any] | None = None
     detail: str | None = None
+    data: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

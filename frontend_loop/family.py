@@ -6,8 +6,11 @@ from typing import Any, Final
 FIELDS: Final = (
     *("task_id", "type", "name", "state", "visit", "n", "run", "spec"),
     *("status", "result", "error", "reason", "taken", "cancel", "old", "size"),
+    "freshness",
 )
-"""What a document says of a child, in this order."""
+"""What a document says of a child, in this order; one that an earlier release wrote says no freshness."""
+
+AT_LEAST: Final = len(FIELDS) - 1
 
 Child = dict[str, Any]
 
@@ -17,7 +20,7 @@ def children(course: Mapping[str, Any]) -> list[Child]:
     found = course.get("children")
     if not isinstance(found, list):
         return []
-    known = [dict(zip(FIELDS, one, strict=False)) for one in found if isinstance(one, list) and len(one) == len(FIELDS)]
+    known = [dict(zip(FIELDS, one, strict=False)) for one in found if isinstance(one, list) and len(one) >= AT_LEAST]
     return [one for one in known if not one["old"]]
 
 

@@ -176,6 +176,8 @@ class Carrier:
         told = row["document"]
         entry = {"run": row["run"], "task_id": record.task_id}
         entry |= {name: told[name] for name in ("type", "status", "error", "reason")}
+        if (fresh := told.get("freshness")) is not None:
+            entry["freshness"] = fresh
         if (size := len(to_json(told["result"]))) <= LARGE:
             entry |= {"result": told["result"], "size": size}
         entry_id = f"child:{record.task_id}:{row['child_run']}"
