@@ -124,9 +124,13 @@ class Inventory(_Part):
         """The same for two documents that say the same."""
         return hashlib.sha256(self.packed()).hexdigest()[:16]
 
-    def bindings(self) -> dict[str, str]:
-        """Entity by wire name."""
+    @cached_property
+    def _bound(self) -> dict[str, str]:
         return {entry.wire: entry.entity for entry in self.devices if entry.wire is not None}
+
+    def bindings(self) -> Mapping[str, str]:
+        """Entity by wire name."""
+        return self._bound
 
     def packed(self) -> bytes:
         """The document as JSON, defaults written out; the same bytes for the same content."""
@@ -320,3 +324,7 @@ def _part(part: Mapping[str, Any]) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+EMPTY: Final = Inventory()
+"""A home of which nothing is known."""

@@ -38,6 +38,8 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``breaker:<dependency>``              hash    whether it may be called, and its budget of retries (breaker.lua)
 ``calls:<dependency>``                zset    calls under way, ``id:fence``, by when they are over in any case, epoch ms
 ``idem:<tenant>:<key>``               hash    an idempotency key: its command's hash, id and target; a day or more
+``session:<tenant>:<session>``        hash    what a speaker's commands have in common; minutes after the last one
+``heard:<tenant>:<utterance>``        hash    who was the first to hear this; a minute
 ``used:<id>``                         string  when a retired mission with such an id was created; as long as it may come
 ``tick``                              string  when claim or renew last ran, epoch ms
 ``order`` ``fence``                   string  counters: order numbers; fencing tokens
@@ -55,8 +57,12 @@ ms) and ``schedule:<name>`` (hash, until it is removed: ``plan rev paused create
 instant and when to run it; ``firing firing_task`` the run under way; ``last last_at last_task fired`` those before it;
 ``ran_at ran_task ran_by`` one by hand; ``trouble trouble_at`` why it cannot be run).
 
+Of the home, likewise: ``home`` (hash, for good: ``revision document changed_at`` the inventory, ``trouble`` what is
+wrong with the file that a foreground was to take in; the foregrounds write it, see `shared.home_store`).
+
 Channels, hints only: ``wake:<pool>``, ``carry`` (rows were written), ``signal:<owner>`` and ``feed:<foreground>``, each
-under the shard's prefix; and ``vacant:<office>`` and ``planned`` (a schedule has changed) under that of shard 0.
+under the shard's prefix; and ``vacant:<office>``, ``planned`` (a schedule has changed) and ``furnished`` (the home's
+inventory has) under that of shard 0.
 """
 
 from functools import cache
@@ -75,6 +81,9 @@ CATALOGUE_REV = prefix(0) + "catalogue_rev"
 SCHEDULES = prefix(0) + "schedules"
 PLANNED = prefix(0) + "planned"
 """Channel: a schedule is new, or has changed."""
+HOME = prefix(0) + "home"
+FURNISHED = prefix(0) + "furnished"
+"""Channel: the home's inventory has changed; the message is its revision."""
 
 
 def mission(shard: int, task_id: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-TAKES_IN: Final = frozenset({"accept", "announce", "attend", "reserve", "schedule"})
+TAKES_IN: Final = frozenset({"accept", "announce", "attend", "furnish", "reserve", "schedule", "session"})
 """Verbs that take in new data; all others may write while Redis is full, or nothing would ever drain (P4)."""
 
 VERBS: Final = (
@@ -26,6 +26,7 @@ VERBS: Final = (
     "control",
     "discard",
     "fire",
+    "furnish",
     "permit",
     "prioritize",
     "progress",
@@ -36,6 +37,7 @@ VERBS: Final = (
     "resign",
     "retire",
     "schedule",
+    "session",
     "steer",
     "sweep",
     "term",

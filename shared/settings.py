@@ -39,6 +39,9 @@ class Settings(BaseSettings):
         None, description="base URL of the home, for adapter and hand switch; unset: that of the state folder"
     )
     mqtt_port: int = Field(0, ge=0, le=65535, description="port of the MQTT broker of `up`, on loopback; 0: a free one")
+    home_file: Path | None = Field(
+        None, description="inventory of the home, which people edit while it runs; unset: home.json, in state_dir"
+    )
     outside_host: str = Field("127.0.0.1", description="address the demonstration's outside services listen on")
     outside_port: int = Field(0, ge=0, le=65535, description="port of these services; 0: a free one")
     outside_url: str | None = Field(
@@ -172,6 +175,11 @@ class Settings(BaseSettings):
     def files_path(self) -> Path:
         """Folder of the files that missions make, absolute."""
         return (self.files_dir or self.state_dir / "files").absolute()
+
+    @property
+    def home_path(self) -> Path:
+        """The file of the home's inventory, absolute."""
+        return (self.home_file or self.state_dir / "home.json").absolute()
 
     @property
     def database_url(self) -> str:

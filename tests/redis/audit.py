@@ -43,12 +43,15 @@ KINDS: Final = {
     "calls": "zset",
     "idem": "hash",
     "used": "string",
+    "session": "hash",
+    "heard": "hash",
     "term": "hash",
     "terms": "hash",
     "recount": "hash",
     "schedules": "zset",
     "schedule_dues": "zset",
     "schedule": "hash",
+    "home": "hash",
     "owners": "zset",
     "looks": "hash",
     "held": "set",
@@ -62,7 +65,7 @@ KINDS: Final = {
 
 LASTING: Final = frozenset(
     {
-        *("schedules", "schedule_dues", "schedule"),
+        *("schedules", "schedule_dues", "schedule", "home"),
         *(
             "order",
             "fence",
@@ -71,6 +74,8 @@ LASTING: Final = frozenset(
             "parked_known",
             "idem",
             "used",
+            "session",
+            "heard",
             "breaker",
             "calls",
             "term",
