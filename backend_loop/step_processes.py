@@ -48,8 +48,8 @@ class Child:
         self.idle_since = 0.0
 
     @classmethod
-    async def start(cls, settings: Settings) -> "Child":
-        """A fresh process. Called in the main thread: the kernel ends the child with the thread that started it.
+    async def start(cls, settings: Settings, program: str) -> "Child":
+        """A fresh process of that module. Called in the main thread: the kernel ends the child with its thread.
 
         Raises:
             OSError: the system has no room for one.
@@ -57,9 +57,9 @@ class Child:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                program = (sys.executable, "-m", "backend_loop.step_process", str(theirs.fileno()), str(os.getpid()))
+                command = (sys.executable, "-m", program, str(theirs.fileno()), str(os.getpid()))
                 process = await asyncio.create_subprocess_exec(
-                    *program, stdin=asyncio.subprocess.DEVNULL, pass_fds=(theirs.fileno(),), start_new_session=True
+                    *command, stdin=asyncio.subprocess.DEVNULL, pass_fds=(theirs.fileno(),), start_new_session=True
                 )
             reader, writer = await asyncio.open_connection(sock=ours)
         except BaseException:
@@ -163,12 +163,20 @@ def _name(number: int) -> str:
 
 
 class Children:
-    """At most so many processes, kept warm while there is work."""
+    """At most so many processes, kept warm while there is work.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        settings: how long they are kept.
+        program: module that is run, and speaks `step_frames`; the default runs handlers.
+        most: processes at a time; None: as many as settings say of handlers.
+    """
+
+    def __init__(
+        self, settings: Settings, program: str = "backend_loop.step_process", most: int | None = None
+    ) -> None:
         """None is started yet."""
-        self._settings = settings
-        self._places = asyncio.Semaphore(settings.processes)
+        self._settings, self._program = settings, program
+        self._places = asyncio.Semaphore(most or settings.processes)
         self._all: set[Child] = set()
         self._idle: list[Child] = []
         self._chores: set[asyncio.Task[Any]] = set()
@@ -206,7 +214,7 @@ class Children:
                 return child, False
             self._drop(child)
         # to its end, whatever becomes of us: half a start would leave a process that nobody knows
-        starting = self._chore(Child.start(self._settings))
+        starting = self._chore(Child.start(self._settings, self._program))
         try:
             child = await asyncio.shield(starting)
         except asyncio.CancelledError:

@@ -65,6 +65,21 @@ class Settings(BaseSettings):
         None, description="folder of the files that missions make; one for all processes; unset: files, in state_dir"
     )
     data_dir: Path = Field(Path("data"), description="folder of the files that missions may read: sources of `etl.run`")
+    speech_engine: Literal["auto", "wyoming", "openai", "whisper", "sphinx"] = Field(
+        "auto", description="what turns speech into text; auto: the first of these that is configured, sphinx always is"
+    )
+    wyoming_url: str | None = Field(None, description="tcp://host:port or unix:///path of a Wyoming speech server")
+    speech_url: str | None = Field(
+        None, description="base URL of an OpenAI-compatible speech server, with its /v1: audio/transcriptions is there"
+    )
+    speech_model: str | None = Field(None, description="which of the speech server's models; unset: whisper-1, or none")
+    speech_key: SecretStr | None = Field(None, description="key that the speech server wants; never logged")
+    whisper_dir: Path | None = Field(
+        None, description="folder of faster-whisper's weights; needs the extra dualloop[whisper]; nothing is downloaded"
+    )
+    speech_processes: int = Field(2, ge=1, description="child processes a worker listens in, at most")
+    speech_s: Seconds = Field(30.0, description="longest recording that is listened to")
+    max_audio: int = Field(4 * 1024 * 1024, ge=1, description="bytes of a recording")
     database: str | None = Field(
         None,
         description="sqlite:/// URL of the database that `etl.run` loads into and `report.export` reads; "
