@@ -12,8 +12,10 @@ from backend_loop.model import Model
 from backend_loop.redis_clock import RedisClock
 from backend_loop.reporting import Reports
 from backend_loop.services import Services
+from backend_loop.sessions import Sessions
 from backend_loop.spawning import Spawning
 from backend_loop.webhooks.sender import Webhooks
+from shared.home import EMPTY, Inventory
 
 if TYPE_CHECKING:
     from backend_loop.admission import Admission
@@ -38,7 +40,9 @@ class Outside:
         device: the way to devices, if there is one.
         services: the way to outside services, if there is one.
         model: the way to a language model, if there is one.
+        home: the home's inventory as it is now; none of its own: an empty one.
         webhooks: sends webhooks.
+        sessions: the way to what the commands of a speaker have in common.
         spawning: makes children.
         files: the folder of the files that missions make.
         database: URL of the database, for `backend_loop.database.connect`.
@@ -57,7 +61,9 @@ class Outside:
     device: Device | None = None
     services: Services | None = None
     model: Model | None = None
+    home: Callable[[], Inventory] = lambda: EMPTY
     webhooks: Webhooks | None = None
+    sessions: Sessions | None = None
     spawning: Spawning | None = None
     files: Files = NO_FILES
     database: str = ""

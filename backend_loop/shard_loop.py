@@ -17,12 +17,14 @@ from backend_loop.outside import Outside
 from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.runner import Runner
 from backend_loop.services import Services
+from backend_loop.sessions import Sessions
 from backend_loop.slots import Slots
 from backend_loop.spawning import Spawning
 from backend_loop.store import Claimed, LapsedError, LostError, Store
 from backend_loop.suspects import Suspect, Suspects, is_suspect
 from backend_loop.webhooks.sender import Webhooks
 from shared.errors import RedisAwayError
+from shared.home import EMPTY, Inventory
 from shared.logs import get
 from shared.loop import After, Answer, Idle, Loop
 from shared.settings import Settings
@@ -48,7 +50,7 @@ class ShardLoop:
         store: of the shard.
         types: what this process knows, by ``type@version``.
         slots: shared by all shards.
-        clock, admission, executors, device, services, model, spawning: what handlers may use.
+        clock, admission, executors, device, services, model, home, spawning, sessions: what handlers may use.
         carrier: of its outboxes.
         suspects: those of this worker that run alone.
         watch: over its event loop.
@@ -74,6 +76,8 @@ class ShardLoop:
         carrier: Carrier,
         services: Services | None = None,
         model: Model | None = None,
+        sessions: Sessions | None = None,
+        home: Callable[[], Inventory] = lambda: EMPTY,
     ) -> None:
         """Nothing runs yet: start its `loops`."""
         self._store, self._types, self._slots, self._suspects = store, types, slots, suspects
@@ -87,7 +91,9 @@ class ShardLoop:
             device=device,
             services=services,
             model=model,
+            home=home,
             webhooks=Webhooks.of(settings),
+            sessions=sessions,
             spawning=spawning,
             files=Files(settings.files_path),
             database=settings.database_url,

@@ -24,6 +24,7 @@ from backend_loop.breakers import Breakers
 from backend_loop.devices.http import HttpDevice, http_client
 from backend_loop.executors import Executors
 from backend_loop.files import Files
+from backend_loop.inventory import HomeBook
 from backend_loop.lease import Lease, Renewal
 from backend_loop.lifeline import die_with, take_along
 from backend_loop.mission import Mission, MissionType
@@ -32,6 +33,7 @@ from backend_loop.outside import Outside
 from backend_loop.redis_clock import RedisClock
 from backend_loop.runner import Runner
 from backend_loop.services import Services
+from backend_loop.sessions import Sessions
 from backend_loop.solo_verbs import SoloVerbs
 from backend_loop.spawning import Spawning
 from backend_loop.store import Claimed, LostError, Store
@@ -120,7 +122,8 @@ class Solo:
         facts, settings, clock = self._facts, self._settings, RedisClock()
         link = await Link(facts.redis_url, timeout_s=settings.redis_timeout_s).open()
         store = Store(link, facts.shard, self._lease, settings, clock)
-        spawning = await _spawning(link, settings, self._definition)
+        home = HomeBook()
+        fleet, spawning = await _spawning(link, settings, self._definition, home)
         if not await SoloVerbs(link, facts.shard, settings).renew(self._lease, clock):
             log.info("lease lost before it began", owner=self._lease.owner)
             await link.close()
@@ -136,7 +139,9 @@ class Solo:
             device=HttpDevice(settings.home_url, client) if settings.home_url else None,
             services=Services(settings.outside_url, client) if settings.outside_url else None,
             model=model_of(settings, client),
+            home=home.current,
             webhooks=Webhooks.of(settings),
+            sessions=Sessions(link, fleet, settings),
             spawning=spawning,
             files=Files(settings.files_path),
             database=settings.database_url,
@@ -232,15 +237,16 @@ AGAIN_S: Final = 0.1
 """How long what makes children waits for a Redis that refuses."""
 
 
-async def _spawning(link: Link, settings: Settings, definition: MissionType) -> Spawning:
-    """What makes its children, however long Redis is away."""
+async def _spawning(link: Link, settings: Settings, definition: MissionType, home: HomeBook) -> tuple[Fleet, Spawning]:
+    """The fleet, and what makes its children, however long Redis is away; the home is read besides."""
     fleet, catalogue = Fleet(settings.shards), Catalogue()
     while True:
         try:
             await link.up()
             await fleet.join(link)
             await catalogue.refresh(link)
-            return Spawning(fleet, [definition], catalogue, settings.deadline_s)
+            await home.refresh(link)
+            return fleet, Spawning(fleet, [definition], catalogue, settings.deadline_s)
         except RedisAwayError:
             await asyncio.sleep(AGAIN_S)
 

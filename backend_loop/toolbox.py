@@ -16,11 +16,13 @@ from backend_loop.midway import Midway
 from backend_loop.outcomes import LONGEST_S
 from backend_loop.outside import Outside
 from backend_loop.services import Services, ServiceUnavailable, Stamp
+from backend_loop.sessions import Sessions
 from backend_loop.spawning import Brood, Parent, SpawnError
 from backend_loop.store import Claimed, LapsedError
 from backend_loop.thought import Function, Thought
 from shared.catalogue import Row
 from shared.envelope import Envelope
+from shared.home import Inventory
 from shared.status import Priority
 from shared.telemetry import Trace
 
@@ -234,6 +236,11 @@ class Toolbox(Generic[P, C]):
         return Brood(self._outside.spawning, parent)
 
     @property
+    def home(self) -> Inventory:
+        """The home's inventory as this process knows it now: what is where, and what people call it."""
+        return self._outside.home()
+
+    @property
     def files(self) -> Files:
         """The folder of the files that missions make: `find` there what another one has published, by its link."""
         return self._outside.files
@@ -340,6 +347,17 @@ class Toolbox(Generic[P, C]):
             raise ServiceUnavailable("nothing here sends webhooks")
         self.check()
         return await self._outside.webhooks.send(url, body, key=self.key, within_s=self._within(within_s))
+
+    @property
+    def sessions(self) -> Sessions:
+        """What the commands of a speaker have in common, and what one of them says to another.
+
+        Raises:
+            ServiceUnavailable: nothing here keeps sessions.
+        """
+        if self._outside.sessions is None:
+            raise ServiceUnavailable("nothing here keeps sessions")
+        return self._outside.sessions
 
     def announced(self, type: str) -> Row | None:  # noqa: A002  the word of the contract
         """What is known of a mission type in its newest version, here or by a live worker; None: nothing."""

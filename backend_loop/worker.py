@@ -19,10 +19,12 @@ from arq.worker import Worker, func
 from backend_loop.admission import Admission
 from backend_loop.blocking import BlockWatch
 from backend_loop.breakers import Breakers
+from backend_loop.burst import burst
 from backend_loop.carrier import Carrier
 from backend_loop.debugger import held
 from backend_loop.devices.protocol import Device
 from backend_loop.executors import Executors
+from backend_loop.inventory import HomeBook
 from backend_loop.lease import Lease, Renewal
 from backend_loop.loops import audit
 from backend_loop.loops.announce import Announcer
@@ -32,6 +34,7 @@ from backend_loop.mission_type import MissionType, pools_of
 from backend_loop.model import Model
 from backend_loop.redis_clock import RedisClock
 from backend_loop.services import Services
+from backend_loop.sessions import Sessions
 from backend_loop.shard_loop import CUT_S, ShardLoop
 from backend_loop.slots import Slots
 from backend_loop.spawning import Spawning
@@ -71,6 +74,7 @@ class LoopWorker(Worker):
         device: the way to devices, for handlers that observe and act.
         services: the way to outside services, for handlers that call them.
         model: the way to a language model, likewise.
+        home: this process' copy of the home's inventory, kept fresh here.
         arq: further arguments of ``arq.Worker``: ``functions cron_jobs on_startup on_shutdown burst handle_signals``.
     """
 
@@ -83,6 +87,7 @@ class LoopWorker(Worker):
         device: Device | None = None,
         services: Services | None = None,
         model: Model | None = None,
+        home: HomeBook | None = None,
         **arq: Any,
     ) -> None:
         """Wire the process; nothing is opened yet."""
@@ -102,6 +107,7 @@ class LoopWorker(Worker):
         pools = settings.pools or pools_of(types.values())
         self.settings, self.redis_url = settings.model_copy(update={"pools": pools}), redis_url
         self.device, self.services, self.model = device, services, model
+        self.home = home or HomeBook()
         self.loops, self.checks, self._fleet = Loops(), health.Checks(), Fleet(settings.shards)
         self.shards: list[ShardLoop] = []
         self._catalogue = Catalogue()
@@ -198,6 +204,7 @@ class LoopWorker(Worker):
             await link.up()
             try:
                 await self._fleet.join(link)
+                await self.home.refresh(link)  # before any handler asks what is called how
                 joined = True
             except RedisAwayError as error:
                 log.warning("fleet not joined yet", error=str(error))
@@ -221,7 +228,9 @@ class LoopWorker(Worker):
                 device=self.device,
                 services=self.services,
                 model=self.model,
+                home=self.home.current,
                 spawning=spawning,
+                sessions=Sessions(link, self._fleet, self.settings),
                 carrier=Carrier(link, shard, self._fleet, self.settings),
                 suspects=suspects,
                 watch=self._block_watch,
@@ -249,6 +258,8 @@ class LoopWorker(Worker):
     def _own_loops(self) -> Iterator[Loop]:
         yield Announcer(self._link, self.types, self._catalogue, self.settings, self.ready).loop
         yield Cleaning(self._link, self._fleet, self.settings).loop
+        self._home_loop = self.home.following(self._link)
+        yield self._home_loop
         if self.serves_arq:
             yield Loop(
                 "arq",
@@ -259,14 +270,7 @@ class LoopWorker(Worker):
                 output="arq results",
             )
         if self.burst:
-            yield Loop(
-                "burst",
-                self._burst,
-                trigger="timed",
-                interval_s=0.05,
-                describe="ends the process when nothing is ready any more",
-                output="the end",
-            )
+            yield burst(self._link, self.settings, self._busy, self.stop)
 
     async def _listen(self) -> Link:
         settings = self.settings
@@ -277,7 +281,7 @@ class LoopWorker(Worker):
         }
         wakes |= {keys.carry(shard.lease.shard).encode(): shard.carry for shard in self.shards}
         wakes |= {keys.vacant(leader.office).encode(): leader.loop for leader in self._leaders}
-        wakes[keys.PLANNED.encode()] = self._schedules.loop
+        wakes |= {keys.PLANNED.encode(): self._schedules.loop, keys.FURNISHED.encode(): self._home_loop}
         by_prefix = {keys.prefix(shard).encode(): self.shards[shard] for shard in range(settings.shards)}
 
         def hear(channel: bytes, message: bytes) -> None:
@@ -314,16 +318,10 @@ class LoopWorker(Worker):
         await self._poll_iteration()
         return Idle()
 
-    async def _burst(self) -> Answer:
-        lanes = 0
-        for shard in range(self.settings.shards):
-            for priority in ("urgent", "normal", "bulk"):
-                for pool in self.settings.pools:
-                    lanes += await self._link.call("ZCARD", f"{keys.prefix(shard)}ring:{priority}:{pool}")
+    async def _busy(self) -> bool:
+        """Whether anything is under way here, or in arq's own queue."""
         queued = await self.pool.zcard(self.queue_name) if self.serves_arq else 0
-        if not lanes and not queued and not self.running and not self.tasks:
-            self._stopping.set()
-        return Idle()
+        return bool(queued or self.running or self.tasks)
 
     def handle_sig_wait_for_completion(self, signum: signal.Signals) -> None:
         """First signal: drain. Second: now."""

@@ -20,6 +20,7 @@ from backend_loop.testing.script import Script
 from backend_loop.testing.skipping import BEGIN
 from backend_loop.testing.trial import Trial
 from backend_loop.testing.world import Setting, World
+from shared.home import EMPTY, Inventory, check
 from shared.settings import Settings
 
 
@@ -31,6 +32,7 @@ class Bench:
         more: types of its children, which then run for real.
         outside: what services and the model answer.
         home: the devices.
+        inventory: what is known of the home, as `tools.home` tells it: an `Inventory`, or its document.
         children: how children of other types end, by type: one end, a function of the payload, or a
             list of these, one for each.
         begin: when time begins, RFC 3339.
@@ -47,6 +49,7 @@ class Bench:
         *more: type[Mission],
         outside: Script | Mapping[str, Answers] | None = None,
         home: Home | Mapping[str, Mapping[str, Any]] | None = None,
+        inventory: Inventory | Mapping[str, Any] = EMPTY,
         children: Mapping[str, Ends | Sequence[Ends]] | None = None,
         begin: str = BEGIN,
         settings: Settings | None = None,
@@ -63,6 +66,7 @@ class Bench:
             types={one.type: one for one in types},
             outside=outside if isinstance(outside, Script) else Script(outside),
             home=home if isinstance(home, Home) else Home(home or {}),
+            inventory=inventory if isinstance(inventory, Inventory) else check(dict(inventory)),
             children=children or {},
             settings=settings,
             database=database,

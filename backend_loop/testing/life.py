@@ -26,6 +26,7 @@ from backend_loop.services import Services
 from backend_loop.store import Claimed, Commit, LostError, Store, Written
 from backend_loop.testing import home, script
 from backend_loop.testing.points import KilledError
+from backend_loop.testing.sessions import KitSessions
 from backend_loop.testing.shard import Write
 from backend_loop.testing.skipping import SkippingLoop, spin
 from backend_loop.toolbox import Toolbox
@@ -168,6 +169,7 @@ class Life:
             services=Services(script.BASE_URL, services),
             model=Model(f"{script.BASE_URL}/model", services),
             spawning=world.spawning,
+            sessions=KitSessions(world),
             files=world.files,
             database=world.database,
         )

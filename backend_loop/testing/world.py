@@ -22,10 +22,12 @@ from backend_loop.testing.life import STATE, Life
 from backend_loop.testing.points import Kill, KilledError
 from backend_loop.testing.record import Record
 from backend_loop.testing.script import Script, ScriptWire
+from backend_loop.testing.sessions import Memory
 from backend_loop.testing.shard import Shard, Write
 from backend_loop.testing.skipping import Time, TooLongError
 from shared.catalogue import Catalogue
 from shared.fleet import Fleet
+from shared.home import Inventory
 from shared.ids import Ids
 from shared.settings import Settings
 
@@ -62,6 +64,7 @@ class Setting:
     types: Mapping[str, MissionType]
     outside: Script
     home: Home
+    inventory: Inventory
     children: Mapping[str, Ends | Sequence[Ends]]
     settings: Settings
     database: str
@@ -115,6 +118,7 @@ class World:
         self.spawning = Spawning(self.fleet, self.types.values(), Catalogue(), self.settings.deadline_s)
         self.services, self.home = ScriptWire(setting.outside, self), HomeWire(setting.home, self, self.time)
         self.files, self.database = Files(setting.files or _folder(self)), setting.database
+        self.sessions = Memory()
         self.calls: list[Call] = []
         self.commits = 0
         self.kills, self.died = list(kills), list[Kill]()
