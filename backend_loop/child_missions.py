@@ -41,9 +41,7 @@ def children_of(course: Course) -> tuple[ChildMission, ...]:
     if not course.children:
         return ()
     return tuple(
-        ChildMission(
-            one.task_id, one.type, one.name, one.status, one.result, one.error, one.reason, one.freshness
-        )
+        ChildMission(one.task_id, one.type, one.name, one.status, one.result, one.error, one.reason, one.freshness)
         for one in course.children
         if not one.old
     )
