@@ -38,6 +38,9 @@ class Settings(BaseSettings):
     home_url: str | None = Field(
         None, description="base URL of the home, for adapter and hand switch; unset: that of the state folder"
     )
+    mqtt_url: SecretStr | None = Field(
+        None, description="mqtt:// or mqtts:// URL of the broker of the devices; unset: the broker of `up`, if it runs"
+    )
     mqtt_port: int = Field(0, ge=0, le=65535, description="port of the MQTT broker of `up`, on loopback; 0: a free one")
     home_file: Path | None = Field(
         None, description="inventory of the home, which people edit while it runs; unset: home.json, in state_dir"
