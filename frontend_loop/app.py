@@ -18,14 +18,17 @@ from frontend_loop.control import Control
 from frontend_loop.dead_letters import DeadLetters
 from frontend_loop.door import Door
 from frontend_loop.feed import AGAIN_S, Feed
+from frontend_loop.home_file import HomeFile
 from frontend_loop.hosts import HostCheck
 from frontend_loop.ingress import http, ws
 from frontend_loop.ingress.files import files_router
 from frontend_loop.ingress.home import home_router
+from frontend_loop.ingress.inventory import inventory_router
 from frontend_loop.ingress.schedules import schedules_router
 from frontend_loop.ingress.types import types_router
 from frontend_loop.ingress.verbs import verbs_router
 from frontend_loop.inspection import Inspection
+from frontend_loop.inventory import Inventories
 from frontend_loop.kinds import Kinds
 from frontend_loop.listing import Listing
 from frontend_loop.one_write import OneWrite
@@ -82,7 +85,8 @@ class Foreground:
         self.control = Control(self.link, settings)
         self.door = Door(self.link, self.fleet, self.catalogue, settings, self.feed.front)
         self.sockets = ws.Sockets(Parts(self.door, self.feed, self.results, self.control, settings))
-        self.commands = http.Commands(self.door, settings)
+        self.commands = http.Commands(self.door, self.results, settings)
+        self.home_file = HomeFile(self.link, settings.home_path, wanted=settings.home_file is not None)
         self.ask_stop: Callable[[], None] = lambda: None  # of whoever serves it
         grace_s = settings.drain_s + END_S
         self.watchdog = Watchdog(self.loops, lambda: self.link.connected, settings.stuck_s, self.stop, grace_s)
@@ -115,6 +119,7 @@ class Foreground:
         app.include_router(schedules_router(schedules, bodies))
         app.include_router(files_router(self.results, self.link, self.settings))
         app.include_router(home_router(self.settings))
+        app.include_router(inventory_router(Inventories(self.link, self.home_file, self.settings)))
 
     @contextlib.asynccontextmanager
     async def open(self, _app: FastAPI) -> AsyncIterator[None]:
@@ -148,6 +153,7 @@ class Foreground:
             self.feed.loop,
             self.feed.leaving,
             self.sockets.loop,
+            self.home_file.loop,
             Loop(
                 "catalogue",
                 self._follow,

@@ -41,6 +41,8 @@ Wire = Annotated[
     ),
 ]
 OnFailure = Literal["continue", "stop"]
+Place = list[str | int]
+"""Of a part within the document."""
 
 
 class _Part(BaseModel):
@@ -208,18 +210,22 @@ _SHAPES: Final = {
 
 
 def _faults(error: ValidationError) -> Iterator[dict[str, str]]:
+    said = list[Place]()
     for fault in error.errors(include_url=False, include_input=False):
         inner = fault.get("ctx", {}).get("error")
         if isinstance(inner, _Contradicted):
             yield from inner.faults
             continue
         place = [part for part in fault["loc"] if part != "[key]"]
-        if place[-2:-1] == ["value"]:  # one of several types: the place is the value itself
-            place.pop()
+        if place[-2:-1] == ["value"]:  # of several types, each of which says what it is not
+            place, fault["msg"] = place[:-1], "a value is a number, a word, true or false"
+            if place in said:
+                continue
+            said.append(place)
         yield _fault(place, _sentence(fault["type"], place, fault["msg"]))
 
 
-def _sentence(kind: str, place: list[str | int], message: str) -> str:
+def _sentence(kind: str, place: Place, message: str) -> str:
     if kind == "extra_forbidden":
         return "there is no such field"
     if kind == "missing":
@@ -229,7 +235,7 @@ def _sentence(kind: str, place: list[str | int], message: str) -> str:
     return message
 
 
-def _fault(place: list[str | int], detail: str) -> dict[str, str]:
+def _fault(place: Place, detail: str) -> dict[str, str]:
     pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in place)
     return {"pointer": pointer, "detail": detail}
 
@@ -260,16 +266,7 @@ def _doubles(where: str, given: Mapping[int, str], field: str) -> Iterator[dict[
 def _names(home: Inventory) -> Iterator[dict[str, str]]:
     """Each name in a language that is spoken, and nothing by the name of something else in the same place."""
     taken = dict[tuple[str, ...], str]()
-    sets: list[tuple[list[str | int], str, Names, tuple[str, ...]]] = [
-        *((["areas", n, "names"], area.id, area.names, ("area",)) for n, area in enumerate(home.areas)),
-        *(
-            (["devices", n, "names"], entry.entity, entry.names, ("device", entry.area or ""))
-            for n, entry in enumerate(home.devices)
-        ),
-        *((["scenes", n, "names"], scene.id, scene.names, ("scene",)) for n, scene in enumerate(home.scenes)),
-        *((["scenes", n, "phrases"], scene.id, scene.phrases, ("phrase",)) for n, scene in enumerate(home.scenes)),
-    ]
-    for place, whose, names, among in sets:
+    for place, whose, names, among in _named(home):
         for language, texts in names.items():
             if language not in home.languages:
                 yield _fault([*place, language], f"{language!r} is not among the languages of this home")
@@ -279,13 +276,24 @@ def _names(home: Inventory) -> Iterator[dict[str, str]]:
                     yield _fault([*place, language, n], f"{text!r} is what {first} is called {_there(among)}")
 
 
+def _named(home: Inventory) -> Iterator[tuple[Place, str, Names, tuple[str, ...]]]:
+    """All that has names: where, what, which ones, and among what these must be told apart."""
+    for n, area in enumerate(home.areas):
+        yield ["areas", n, "names"], area.id, area.names, ("area",)
+    for n, entry in enumerate(home.devices):
+        yield ["devices", n, "names"], entry.entity, entry.names, ("device", entry.area or "")
+    for n, scene in enumerate(home.scenes):
+        yield ["scenes", n, "names"], scene.id, scene.names, ("scene",)
+        yield ["scenes", n, "phrases"], scene.id, scene.phrases, ("phrase",)
+
+
 def _there(among: tuple[str, ...]) -> str:
     if among[0] == "phrase":
         return "up by"
     return f"in {among[1]}" if among[1:] and among[1] else "already"
 
 
-def _act(place: list[str | int], act: SceneAct, entities: set[str]) -> Iterator[dict[str, str]]:
+def _act(place: Place, act: SceneAct, entities: set[str]) -> Iterator[dict[str, str]]:
     if act.entity not in entities:
         yield _fault([*place, "entity"], f"there is no device {act.entity!r} in this home")
     try:
