@@ -55,7 +55,7 @@ def running_broker(state_dir: Path) -> str | None:
 
 
 async def _serve(settings: Settings) -> None:
-    from amqtt.broker import Broker  # noqa: PLC0415  who only asks for the URL starts without it
+    from amqtt.broker import Broker  # type: ignore[import-untyped]  # noqa: PLC0415  who only asks for the URL starts without it
 
     stop = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
@@ -80,7 +80,7 @@ async def _serve(settings: Settings) -> None:
 
 @contextlib.contextmanager
 def _taken_told(port: int) -> Iterator[None]:
-    from amqtt.errors import BrokerError  # noqa: PLC0415  as above
+    from amqtt.errors import BrokerError  # type: ignore[import-untyped]  # noqa: PLC0415  as above
 
     try:
         yield

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dualloop.home import model
 from dualloop.home.demonstration import demonstration
@@ -30,6 +30,16 @@ class NoDevice(Exception):  # noqa: N818  as above
     """There is no such device in this home."""
 
 
+class Watcher(Protocol):
+    """Who is told what the devices say by themselves; neither method may wait."""
+
+    def shown(self, entity: str, reading: Reading, changed: frozenset[str]) -> None:
+        """A device says how it is, and names the values that are new."""
+
+    def present(self, entity: str, *, here: bool) -> None:
+        """A device can be reached from now on, or not."""
+
+
 class House:
     """The devices as one; every method that takes an entity may raise `NoDevice`.
 
@@ -45,6 +55,7 @@ class House:
         self._now = now
         self._gates = {entity: Gate() for entity in self.devices}
         self._loud = {entity: asyncio.Event() for entity in self.devices}
+        self.watchers: list[Watcher] = []
 
     def device(self, entity: str) -> Device:
         """It, as it stands."""
@@ -80,12 +91,22 @@ class House:
             KeyReused, model.Fenced, model.Refused: nothing was done.
         """
         await self._reach(entity, Point.ACT)
+        before = self.devices[entity]
         self._carry_out(entity, order)
-        await self.gate(entity).pass_by(Point.ACTED)
-        faults = self.devices[entity].faults
-        await asyncio.sleep(faults.act_latency_ms / 1000)
-        if faults.lose_answer:
-            raise Silent(f"{entity} did not answer in time")
+        await self._answer(before, model.asked(before, order))
+
+    async def meddle(self, entity: str, values: dict[str, Any]) -> None:
+        """Act through the bridge without a key, as an app does that is none of ours.
+
+        Raises:
+            Unreachable, Silent: as its faults say.
+            model.Refused: nothing was done.
+        """
+        await self._reach(entity, Point.ACT)
+        before = self.devices[entity]
+        device, effect = model.meddle(before, values, self._now())
+        self._keep(device, effect)
+        await self._answer(before, values)
 
     def hand(self, entity: str, values: dict[str, Any]) -> None:
         """A person's hand on the device.
@@ -93,14 +114,21 @@ class House:
         Raises:
             model.Refused: it has no such value.
         """
-        device, effect = model.hand(self.device(entity), values, self._now())
+        before = self.device(entity)
+        device, effect = model.hand(before, values, self._now())
         self._keep(device, effect)
+        self._show(before)
 
     def break_down(self, entity: str, faults: Faults) -> None:
-        """Give it these faults."""
-        self._keep(model.break_down(self.device(entity), faults, self._now()))
+        """Give it these faults; one that comes back says how it is."""
+        before = self.device(entity)
+        self._keep(model.break_down(before, faults, self._now()))
         self._loud[entity].set()  # whoever waits in silence looks again
         self._loud[entity] = asyncio.Event()
+        if before.faults.offline != faults.offline:
+            for watcher in self.watchers:
+                watcher.present(entity, here=not faults.offline)
+            self._show(before, all_new=True)
 
     def journal(self, entity: str) -> list[Effect]:
         """What physically happened to it, in order."""
@@ -118,6 +146,26 @@ class House:
             raise Silent(f"{entity} did not answer")
         if self.devices[entity].faults.offline:
             raise Unreachable(f"{entity} is offline")
+
+    async def _answer(self, before: Device, values: dict[str, Any]) -> None:
+        """What follows an effect: the device's word that it obeyed, and how it says that it is now."""
+        entity = before.entity
+        await self.gate(entity).pass_by(Point.ACTED)
+        faults = self.devices[entity].faults
+        await asyncio.sleep(faults.act_latency_ms / 1000)
+        if faults.lose_answer:
+            raise Silent(f"{entity} did not answer in time")
+        self._show(before, values if faults.lie else {})
+
+    def _show(self, before: Device, pretended: dict[str, Any] | None = None, *, all_new: bool = False) -> None:
+        device = self.devices[before.entity]
+        if device.faults.offline or device.faults.silent:
+            return
+        reading = model.observe(device, self._now())
+        reading = reading.model_copy(update={"value": reading.value | (pretended or {})})
+        new = {name for name, value in reading.value.items() if all_new or before.value[name] != value}
+        for watcher in self.watchers:
+            watcher.shown(device.entity, reading, frozenset(new))
 
     def _carry_out(self, entity: str, order: Order) -> None:
         known = self._store.order(order.key)

@@ -14,6 +14,9 @@ FENCE_MEMORY_MS: Final = 60_000
 """How long a fence is remembered: ten leases, so longer than a worker that lost its own is likely to be frozen, yet
 a Redis that began anew, and counts from 1 again, is obeyed soon."""
 
+SET: Final = "set"
+"""The action of an order whose value is what the device is to show, by name: so bridges are told by MQTT."""
+
 Limits = list[str] | tuple[float, float]
 """The words that a value may have, or the smallest and largest number."""
 
@@ -46,6 +49,10 @@ class Faults(_Part):
     ``lie`` claims success and does nothing; ``lose_answer`` obeys and answers 504; ``observe_stale`` goes on showing
     what it showed when the fault began. ``latency_ms`` passes before anything happens, ``act_latency_ms`` between
     the effect and its answer.
+
+    By MQTT an offline device is told to be away and a silent one is not; one that lies says at once that it is as
+    wanted, and shows the truth when it is read; with ``duplicate`` it says everything twice, and what nobody asked it
+    for comes ``late_ms`` after it was so.
     """
 
     offline: bool = False
@@ -56,6 +63,8 @@ class Faults(_Part):
     observe_stale: bool = False
     latency_ms: int = Field(0, ge=0, le=600_000)
     act_latency_ms: int = Field(0, ge=0, le=600_000)
+    duplicate: bool = False
+    late_ms: int = Field(0, ge=0, le=600_000)
 
 
 class Device(_Part):
@@ -127,17 +136,42 @@ def apply(device: Device, order: Order, now: int) -> tuple[Device, Effect | None
         raise Fenced(f"fence {order.fence} is older than {device.fence}")
     if device.faults.refuse:
         raise Refused("the device refuses")
-    if order.action not in device.actions:
-        raise Refused(f"{device.entity} does not know {order.action!r}; it knows {', '.join(device.actions) or 'none'}")
-    try:
-        values = wanted(order.action, order.value)
-    except ValueError as fault:
-        raise Refused(str(fault)) from fault
+    values = asked(device, order)
     _check(device, values)
     held = device.model_copy(update={"fence": order.fence, "fenced_at": now})
     if device.faults.lie:
         return held, None
     return _change(held, values, "command", now, order)
+
+
+def asked(device: Device, order: Order) -> dict[str, Any]:
+    """What the device is to show by this order.
+
+    Raises:
+        Refused: it does not know the action, or the action not the value.
+    """
+    if order.action == SET:
+        if not isinstance(order.value, dict) or not order.value:
+            raise Refused(f"{SET} takes the values that the device is to show, by name")
+        return order.value
+    if order.action not in device.actions:
+        raise Refused(f"{device.entity} does not know {order.action!r}; it knows {', '.join(device.actions) or 'none'}")
+    try:
+        return wanted(order.action, order.value)
+    except ValueError as fault:
+        raise Refused(str(fault)) from fault
+
+
+def meddle(device: Device, values: dict[str, Any], now: int) -> tuple[Device, Effect | None]:
+    """A person's other app sets it: as a hand, but through the bridge, so that it is subject to faults.
+
+    Raises:
+        Refused: the device cannot or will not do it.
+    """
+    if device.faults.refuse:
+        raise Refused("the device refuses")
+    _check(device, values)
+    return (device, None) if device.faults.lie else _change(device, values, "hand", now)
 
 
 def hand(device: Device, values: dict[str, Any], now: int) -> tuple[Device, Effect]:

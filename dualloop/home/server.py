@@ -1,10 +1,12 @@
 """The home over HTTP: the bridge that programs speak to, and the bench at which people and tests stand.
 
 The bridge (`GET /devices/{entity}`, `POST …/act`) is subject to the device's faults; the bench (all else) never is.
+With a broker the devices speak by MQTT too, for as long as the app lives.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import FastAPI, Query, Request
@@ -16,6 +18,7 @@ from dualloop.home import model
 from dualloop.home.gate import Point
 from dualloop.home.house import House, KeyReused, NoDevice, Silent, Unreachable
 from dualloop.home.model import Faults, Order, Reading
+from dualloop.home.wire.wiring import Wiring
 from shared.clock import now_ms, rfc3339
 
 T = TypeVar("T")
@@ -47,16 +50,34 @@ class Hold(BaseModel):
     at: Point
 
 
-def home_app(house: House, allowed_hosts: Sequence[str]) -> FastAPI:
-    """The app of a home."""
-    app = FastAPI(title="Simulated home", docs_url=None, redoc_url=None)
+def home_app(house: House, allowed_hosts: Sequence[str], broker: str | None = None) -> FastAPI:
+    """The app of a home, whose devices speak by the broker of this URL, if there is one."""
+    wiring = None if broker is None else Wiring(house, broker)
+    app = FastAPI(title="Simulated home", docs_url=None, redoc_url=None, lifespan=_speaking(wiring))
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(allowed_hosts))
     for fault, status in _ANSWERS.items():
         app.add_exception_handler(fault, _answer(status))
     _bridge(app, house)
     _bench(app, house)
+    _health(app, wiring)
     _holds(app, house)
     return app
+
+
+def _speaking(wiring: Wiring | None) -> Callable[[FastAPI], contextlib.AbstractAsyncContextManager[None]]:
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if wiring is None:
+            yield
+            return
+        speaking = asyncio.create_task(wiring.run())
+        try:
+            yield
+        finally:
+            speaking.cancel()
+            await asyncio.wait({speaking})
+
+    return lifespan
 
 
 def _answer(status: int) -> Callable[[Request, Exception], Awaitable[Response]]:
@@ -89,10 +110,6 @@ async def _cut_at_the_end(request: Awaitable[T]) -> T:
 
 
 def _bench(app: FastAPI, house: House) -> None:
-    @app.get("/livez")
-    async def livez() -> dict[str, str]:
-        return {"status": "ok"}
-
     @app.get("/devices")
     async def devices() -> dict[str, Any]:
         return {"devices": [_seen(house, entity) for entity in house.devices]}
@@ -122,6 +139,19 @@ def _bench(app: FastAPI, house: House) -> None:
     @app.get("/devices/{entity}/journal")
     async def journal(entity: str) -> dict[str, Any]:
         return {"entity": entity, "journal": [_told(effect) for effect in house.journal(entity)]}
+
+
+def _health(app: FastAPI, wiring: Wiring | None) -> None:
+    @app.get("/livez")
+    async def livez() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/readyz")
+    async def readyz() -> JSONResponse:
+        missing = [] if wiring is None else wiring.missing
+        if missing:
+            return JSONResponse({"status": "not ready", "detail": f"not with the broker: {', '.join(missing)}"}, 503)
+        return JSONResponse({"status": "ready"})
 
 
 def _holds(app: FastAPI, house: House) -> None:

@@ -1,0 +1,1 @@
+"""How the devices of the simulated home speak over MQTT: a pure file for each dialect, and their connections."""
