@@ -18,6 +18,7 @@ from urllib.parse import quote
 from dualloop.address import local_url
 from dualloop.client_faults import ClientProblem, Patience, UnreachableError
 from dualloop.client_files import Files
+from dualloop.client_home import Home
 from dualloop.client_http import Exchange
 from dualloop.client_schedules import Schedules
 from dualloop.client_socket import frames
@@ -56,6 +57,7 @@ class Client(Verbs):
         urls = [url] if isinstance(url, str) else url or configured_urls()
         super().__init__(Exchange(urls))
         self.schedules, self.files = Schedules(self._exchange), Files(self._exchange)
+        self.home = Home(self._exchange)
         self._patience_s = patience_s
 
     @property

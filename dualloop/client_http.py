@@ -39,20 +39,28 @@ class Exchange:
         """Close all connections."""
         await self._http.aclose()
 
-    async def ask(
-        self, method: str, path: str, *, body: Any = None, query: Mapping[str, Any] | None = None, wait_s: float = 0.0
+    async def ask(  # noqa: PLR0913  what a request has
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        head: Mapping[str, str] | None = None,
+        wait_s: float = 0.0,
     ) -> dict[str, Any]:
-        """The answer's document; `wait_s` is what the other side was asked to wait.
+        """The answer's document; `head` are further headers, `wait_s` is what the other side was asked to wait.
 
         Raises:
             ClientProblem: it was refused.
             UnreachableError: no foreground answered.
         """
-        content, head = (None, {}) if body is None else (to_json(body), {"content-type": "application/json"})
+        content = None if body is None else to_json(body)
+        told = {**(head or {}), **({} if body is None else {"content-type": "application/json"})}
 
         async def once(url: str) -> dict[str, Any]:
             answer = await self._http.request(
-                method, url + path, content=content, params=query, headers=head, timeout=ANSWER_S + wait_s
+                method, url + path, content=content, params=query, headers=told, timeout=ANSWER_S + wait_s
             )
             return _document(url, answer)
 

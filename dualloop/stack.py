@@ -19,11 +19,13 @@ from functools import partial
 from pathlib import Path
 
 import typer
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
-from dualloop.address import local_url
+from dualloop.address import LOCAL, local_url
+from dualloop.broker import local_broker_url
 from dualloop.embedded import hold_redis, running_url
 from dualloop.errors import Refusal
+from dualloop.home.inventory import furnish
 from dualloop.parts import Plan, free_port, stages
 from dualloop.reload import Reloader
 from dualloop.state_folder import private_folder, state_folder, try_lock, write_whole
@@ -142,15 +144,22 @@ def _supervise(  # noqa: PLR0913, PLR0917  what `up` was told
     if url is None:
         raise Refusal(f"Another process holds the Redis of {settings.state_dir}, and it does not answer.")
     own_home = settings.home_url is None
+    if own_home and settings.home_file is None:
+        furnish(settings.home_path)
     home_port = settings.home_port or free_port(settings.home_host)
     home_url = settings.home_url or local_url(settings.home_host, home_port)
     own_outside = settings.outside_url is None
     outside_port = settings.outside_port or free_port(settings.outside_host)
     outside_url = settings.outside_url or local_url(settings.outside_host, outside_port)
+    own_broker = settings.mqtt_url is None
+    mqtt_port = free_port(LOCAL, settings.mqtt_port) if own_broker else settings.mqtt_port
+    mqtt_url = settings.mqtt_url or SecretStr(local_broker_url(mqtt_port))
     addresses = {"home_port": home_port, "home_url": home_url, "outside_port": outside_port, "outside_url": outside_url}
+    addresses |= {"mqtt_port": mqtt_port, "mqtt_url": mqtt_url}
     plan = Plan(
         settings.model_copy(update={"redis_url": url, **addresses}),
         held,
+        own_broker=own_broker,
         own_home=own_home,
         own_outside=own_outside,
         workers=workers,

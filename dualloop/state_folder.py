@@ -60,5 +60,5 @@ def try_lock(path: Path) -> int | None:
 def write_whole(path: Path, text: str) -> None:
     """Replace the file in one step, so that no reader sees half of it."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(text)
+    fresh.write_text(text, encoding="utf-8")
     fresh.rename(path)
