@@ -11,6 +11,7 @@ from pydantic_core import to_json
 from frontend_loop.feed import WATCH_MS
 from frontend_loop.idempotency import Idempotency, Reservation, agreed
 from frontend_loop.reading import invalid, read_command, read_json, read_payload
+from frontend_loop.utterance import as_command
 from shared import keys
 from shared.catalogue import Catalogue, Entry, Row
 from shared.clock import now_ms, rfc3339
@@ -27,7 +28,7 @@ from shared.telemetry import accept_span, incoming
 log = get(__name__)
 
 ACCEPTS_FOR_A_SECOND_FLIGHT: Final = 12
-LATER: Final = frozenset({"webhook", "text"})
+LATER: Final = frozenset({"webhook"})
 """Fields of the contract that this release does not serve: refused, since ignoring them would break a promise."""
 
 OURS: Final = frozenset(Envelope.model_fields)
@@ -279,7 +280,7 @@ class Door:
 
 
 def _command(value: Any, *, watched: bool) -> Command:
-    command = read_command(value)
+    command = read_command(as_command(value))
     if command.model_extra and (later := LATER & command.model_extra.keys()):
         name = min(later)
         raise invalid([{"pointer": f"/{name}", "detail": f"{name} is not served by this release: leave it out"}])

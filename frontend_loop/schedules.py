@@ -16,6 +16,7 @@ from frontend_loop.idempotency import FIELD as IDEMPOTENCY
 from frontend_loop.operating import by
 from frontend_loop.reading import invalid, pointer, read_as
 from frontend_loop.record import Record, instant, number, readable, whole
+from frontend_loop.utterance import as_command
 from shared import keys
 from shared.clock import now_ms
 from shared.envelope import TENANT
@@ -185,14 +186,15 @@ class Schedules:
             detail = "a schedule has none: each run's id follows from the name and the instant"
             raise invalid([{"pointer": f"/{COMMAND}/{IDEMPOTENCY}", "detail": detail}])
         try:
-            command, type_, target = await self._door.check(plan.command)
+            sent = as_command(plan.command)
+            command, type_, target = await self._door.check(sent)
         except Problem as problem:
             raise _within(problem) from None
         pinned: dict[str, Any] = {"payload_version": command.payload_version or type_.version}
         if target is not None:
             pinned["target"] = target
         rule = plan.daylight_saving or default_rule(plan.cron)
-        return plan.model_copy(update={"command": plan.command | pinned, "daylight_saving": rule})
+        return plan.model_copy(update={"command": sent | pinned, "daylight_saving": rule})
 
     async def _next(self, name: str, plan: Plan) -> tuple[int, int]:
         """The next instant, and when to run it."""

@@ -1,5 +1,7 @@
 """HTTP in: commands, results. The hot POST is a plain ASGI endpoint in front of the router."""
 
+import contextlib
+import math
 from functools import partial
 from typing import Annotated, Final
 
@@ -10,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from frontend_loop.door import Door
 from frontend_loop.idempotency import agreed, from_header
 from frontend_loop.results import Results
+from frontend_loop.utterance import Utterance
 from shared.envelope import IDEMPOTENCY_KEY, Command
 from shared.errors import Problem, RedisAwayError, unavailable
 from shared.logs import get
@@ -27,6 +30,12 @@ KEY_HEADER: Final = {
     "description": "a repeat with the same key is answered like the first, with Idempotent-Replayed: true",
     "schema": {"type": "string", "pattern": IDEMPOTENCY_KEY},
 }
+PREFER_HEADER: Final = {
+    "name": "Prefer",
+    "in": "header",
+    "description": "wait=N: 200 with the result if it is there within so many seconds, else 202 with the ack",
+    "schema": {"type": "string"},
+}
 POLL_AFTER_S: Final = "1"
 """Retry-After of a result that is not there yet."""
 
@@ -34,12 +43,13 @@ POLL_AFTER_S: Final = "1"
 class Commands:
     """``POST /v1/commands`` as ASGI: the router and its middleware would cost more than the rest of it together."""
 
-    def __init__(self, door: Door, settings: Settings) -> None:
+    def __init__(self, door: Door, results: Results, settings: Settings) -> None:
         """Ready at once."""
-        self._door, self._max_body = door, settings.max_body
+        self._door, self._results = door, results
+        self._max_body, self._max_wait_s = settings.max_body, settings.max_wait_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 202 with the ack, or a problem."""
+        """Answer 202 with the ack, 200 with the result where it was waited for, or a problem."""
         fault: Problem | None = None
         try:
             status, headers, body = await self._answer(scope, receive)
@@ -58,7 +68,7 @@ class Commands:
 
     async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         traceparent = key = None
-        content_type = b""
+        content_type, wait_s = b"", 0.0
         for name, value in scope["headers"]:
             if name == b"content-type":
                 content_type = value
@@ -66,6 +76,8 @@ class Commands:
                 traceparent = value.decode("latin-1")
             elif name == b"idempotency-key":
                 key = agreed(from_header(value), key)
+            elif name == b"prefer":
+                wait_s = wait_s or preferred(value.decode("latin-1"))
         if content_type.partition(b";")[0].strip().lower() != b"application/json":
             raise Problem("wrong_content_type", "send the command as JSON, with content-type: application/json")
         raw = await read_body(receive, self._max_body)
@@ -75,7 +87,33 @@ class Commands:
         headers = [JSON, (b"location", b"/v1/results/" + task_id), (b"x-correlation-id", task_id)]
         if ack.replayed:
             headers.append((b"idempotent-replayed", b"true"))
+        if not wait_s:
+            return 202, headers, ack.body
+        headers.append((b"preference-applied", f"wait={wait_s:g}".encode()))
+        if (document := await self._result(ack.task_id, wait_s, receive)) is not None:
+            return 200, headers, document
         return 202, headers, ack.body
+
+    async def _result(self, task_id: str, wait_s: float, receive: Receive) -> bytes | None:
+        """The result, if it comes in time; whatever keeps it from being read, the command is taken."""
+        with contextlib.suppress(Problem, RedisAwayError):
+            document = await self._results.get(task_id, min(wait_s, self._max_wait_s), partial(gone, receive))
+            if document.final:
+                return document.body
+        return None
+
+
+def preferred(header: str) -> float:
+    """Seconds of ``Prefer: wait=N`` (RFC 7240); 0 where it says nothing that can be kept."""
+    for preference in header.split(","):
+        name, _, value = preference.partition(";")[0].partition("=")
+        if name.strip().lower() == "wait":
+            try:
+                seconds = float(value.strip().strip('"'))
+            except ValueError:
+                return 0.0
+            return seconds if math.isfinite(seconds) and seconds > 0 else 0.0
+    return 0.0
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:
@@ -102,15 +140,23 @@ async def gone(receive: Receive) -> None:
         pass
 
 
+def _described() -> dict[str, object]:
+    """The body: a type and its payload, or text in their place."""
+    typed = Command.model_json_schema()
+    own = {name: field for name, field in typed["properties"].items() if name not in {"type", "payload"}}
+    said = Utterance.model_json_schema()
+    said["properties"] |= own
+    return {"content": {"application/json": {"schema": {"anyOf": [typed, said]}}}, "required": True}
+
+
 def router(commands: Commands, results: Results, settings: Settings) -> APIRouter:
     """The routes of this issue's part of the contract, with their OpenAPI."""
     routes = APIRouter()
-    body_schema = {"content": {"application/json": {"schema": Command.model_json_schema()}}, "required": True}
-    extra = {"requestBody": body_schema, "parameters": [KEY_HEADER]}
+    extra = {"requestBody": _described(), "parameters": [KEY_HEADER, PREFER_HEADER]}
 
     @routes.post(COMMANDS, status_code=202, tags=["commands"], openapi_extra=extra)
     async def submit(request: Request) -> Response:
-        """Accept a command and return at once; the result comes under the correlation_id of the ack."""
+        """Accept a command and return at once, or with `Prefer: wait=N` with its result if that is there in time."""
         return _Asgi(commands, request)
 
     @routes.get("/v1/results/{correlation_id}", tags=["results"])

@@ -1,6 +1,5 @@
 """HTTP in: what a client says to a command of its own that is under way: cancel, pause, resume, outside events."""
 
-import math
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -11,7 +10,7 @@ from starlette.responses import Response
 from frontend_loop.bodies import Bodies, Happening, Said, described
 from frontend_loop.control import Control, Taken
 from frontend_loop.idempotency import from_header
-from frontend_loop.ingress.http import COMMANDS, gone
+from frontend_loop.ingress.http import COMMANDS, gone, preferred
 from frontend_loop.operating import Operating, by
 from frontend_loop.results import Document, Results
 from shared.settings import Settings
@@ -78,16 +77,3 @@ def verbs_router(
         return answer(taken, duplicate=taken.duplicate)
 
     return routes
-
-
-def preferred(header: str) -> float:
-    """Seconds of ``Prefer: wait=N`` (RFC 7240); 0 where it says nothing that can be kept."""
-    for preference in header.split(","):
-        name, _, value = preference.partition(";")[0].partition("=")
-        if name.strip().lower() == "wait":
-            try:
-                seconds = float(value.strip().strip('"'))
-            except ValueError:
-                return 0.0
-            return seconds if math.isfinite(seconds) and seconds > 0 else 0.0
-    return 0.0
