@@ -142,11 +142,10 @@ async def gone(receive: Receive) -> None:
 
 def _described() -> dict[str, object]:
     """The body: a type and its payload, or text in their place."""
-    typed = Command.model_json_schema()
-    own = {name: field for name, field in typed["properties"].items() if name not in {"type", "payload"}}
-    said = Utterance.model_json_schema()
-    said["properties"] |= own
-    return {"content": {"application/json": {"schema": {"anyOf": [typed, said]}}}, "required": True}
+    schema = Command.model_json_schema()
+    schema["properties"] |= Utterance.model_json_schema()["properties"]
+    schema["anyOf"] = [{"required": schema.pop("required")}, {"required": ["text"]}]
+    return {"content": {"application/json": {"schema": schema}}, "required": True}
 
 
 def router(commands: Commands, results: Results, settings: Settings) -> APIRouter:

@@ -73,6 +73,20 @@ async def test_a_result_that_is_not_there_yet_says_when_to_ask_again(client: htt
     assert (await client.get(ack["links"]["result"], params={"wait": 10})).json()["status"] == "CANCELLED"
 
 
+async def test_a_command_may_be_answered_with_its_result(client: httpx.AsyncClient) -> None:
+    noop = {"type": "test.noop", "payload": {"n": 7}}
+    answer = await client.post("/v1/commands", json=noop, headers={"prefer": "wait=10"})
+    assert (answer.status_code, answer.json()["status"], answer.json()["result"]) == (200, "SUCCEEDED", {"n": 7})
+    assert answer.headers["preference-applied"] == "wait=10"
+    assert answer.headers["x-correlation-id"] == answer.json()["correlation_id"]
+    slow = {"type": "test.slow", "payload": {"seconds": 60}}
+    answer = await client.post("/v1/commands", json=slow, headers={"prefer": "wait=0.1"})
+    ack = answer.json()
+    assert (answer.status_code, ack["status"], answer.headers["preference-applied"]) == (202, "PENDING", "wait=0.1")
+    await client.post(f"/v1/commands/{ack['task_id']}/cancel")
+    assert "preference-applied" not in (await client.post("/v1/commands", json=noop, headers={"prefer": "x"})).headers
+
+
 async def test_many_may_wait_for_one(client: httpx.AsyncClient) -> None:
     ack = (await client.post("/v1/commands", json={"type": "test.slow", "payload": {"seconds": 0.5}})).json()
     answers = await asyncio.gather(*(client.get(ack["links"]["result"], params={"wait": 20}) for _ in range(30)))
@@ -227,7 +241,8 @@ async def test_the_contract_is_published(client: httpx.AsyncClient) -> None:
     paths = (await client.get("/openapi.json")).json()["paths"]
     assert {"/v1/commands", "/v1/results/{correlation_id}", "/v1/commands/{correlation_id}/cancel"} <= set(paths)
     body = paths["/v1/commands"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    assert "payload" in body["properties"]
+    assert {"payload", "text", "locale"} <= set(body["properties"])
+    assert body["anyOf"] == [{"required": ["type"]}, {"required": ["text"]}]
     assert (await client.get("/docs")).status_code == 200
 
 

@@ -207,4 +207,4 @@ async def test_a_socket_that_repeats_what_is_no_longer_kept_is_told_so(
 
 async def test_the_header_is_documented(client: httpx.AsyncClient) -> None:
     described = (await client.get("/openapi.json")).json()["paths"]["/v1/commands"]["post"]
-    assert [one["name"] for one in described["parameters"]] == ["Idempotency-Key"]
+    assert [one["name"] for one in described["parameters"]] == ["Idempotency-Key", "Prefer"]
