@@ -13,7 +13,7 @@ def demonstration_inventory() -> str:
 
 
 def furnish(path: Path) -> None:
-    """Write it there, for people to edit, where there is no file yet; one that cannot be written is no reason to stop."""
+    """Write it there for people to edit, if there is no file yet; one that cannot be written is no reason to stop."""
     if not path.exists():
         with contextlib.suppress(OSError):
             write_whole(path, demonstration_inventory())
