@@ -216,6 +216,8 @@ def _faults(error: ValidationError) -> Iterator[dict[str, str]]:
         if isinstance(inner, _Contradicted):
             yield from inner.faults
             continue
+        if fault["type"] == "default_factory_not_called":
+            continue  # the fault that it follows from is told
         place = [part for part in fault["loc"] if part != "[key]"]
         if place[-2:-1] == ["value"]:  # of several types, each of which says what it is not
             place, fault["msg"] = place[:-1], "a value is a number, a word, true or false"
