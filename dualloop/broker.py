@@ -10,10 +10,9 @@ import errno
 import logging
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
-from dualloop.address import LOCAL
+from dualloop.address import BROKER_FILE, LOCAL, local_broker_url
 from dualloop.errors import Refusal
 from dualloop.parts import free_port
 from dualloop.state_folder import state_folder, write_whole
@@ -21,9 +20,6 @@ from shared import logs
 from shared.settings import Settings
 
 log = logs.get(__name__)
-
-URL_FILE: Final = "mqtt.url"
-"""In the state folder: where the broker that runs on it is."""
 
 MOST: Final = 1_000
 """Connections at a time."""
@@ -41,19 +37,6 @@ def run(settings: Settings) -> None:
     asyncio.run(_serve(settings))
 
 
-def local_broker_url(port: int) -> str:
-    """Where the broker of this machine listens."""
-    return f"mqtt://{LOCAL}:{port}"
-
-
-def running_broker(state_dir: Path) -> str | None:
-    """URL of the broker that runs on a state folder, as it wrote it down; None: none does."""
-    try:
-        return (state_dir / URL_FILE).read_text()
-    except OSError:
-        return None
-
-
 async def _serve(settings: Settings) -> None:
     from amqtt.broker import Broker  # type: ignore[import-untyped]  # noqa: PLC0415  who only asks for the URL starts without it
 
@@ -69,7 +52,7 @@ async def _serve(settings: Settings) -> None:
     )
     with _taken_told(port):
         await broker.start()
-    url = state_folder(settings.state_dir) / URL_FILE
+    url = state_folder(settings.state_dir) / BROKER_FILE
     write_whole(url, local_broker_url(port))
     try:
         await stop.wait()

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dualloop.address import LOCAL, local_url
+from dualloop.address import LOCAL, local_broker_url, local_url
 from dualloop.embedded import HeldRedis
 from dualloop.errors import Refusal
 from dualloop.supervisor import Part
@@ -25,6 +25,7 @@ class Plan:
     held: HeldRedis | None = None
     """The embedded Redis, if it is ours to run."""
     own_home: bool = True
+    """The simulated home is ours to run, and the broker that it speaks by."""
     own_outside: bool = True
     workers: int = 1
     reload: bool = False
@@ -39,17 +40,12 @@ class Plan:
 
 
 def stages(plan: Plan) -> list[list[Part]]:
-    """Foreground, background, what is simulated, Redis: the order of stopping; the graces add up to the drain."""
+    """Foreground, background, what is simulated, the broker, Redis: so they stop; the graces add up to the drain.
+
+    The home says good-bye by the broker, so that goes after it.
+    """
     settings, drain = plan.settings, plan.settings.drain_s
-    common = {
-        "DUALLOOP_STATE_DIR": str(settings.state_dir),
-        "DUALLOOP_REDIS_URL": str(settings.redis_url),
-        "DUALLOOP_HOME_URL": str(settings.home_url),
-        "DUALLOOP_OUTSIDE_URL": str(settings.outside_url),
-        "PYTHONUNBUFFERED": "1",
-    }
-    if settings.log_format == "auto" and sys.stdout.isatty():
-        common["DUALLOOP_LOG_FORMAT"] = "terminal"  # a person reads these logs
+    common = _common(settings)
 
     def python(command: str, share: float, ready: str, name: str = "", **more: str) -> Part:
         grace_s = max(1.0, share * drain)
@@ -74,15 +70,31 @@ def stages(plan: Plan) -> list[list[Part]]:
     ]
     simulated = []
     if plan.own_home:
-        simulated.append(python("home", 0.1, str(settings.home_url), DUALLOOP_HOME_PORT=str(settings.home_port)))
+        simulated.append(
+            python("home", 0.05, f"{settings.home_url}/readyz", DUALLOOP_HOME_PORT=str(settings.home_port))
+        )
     if plan.own_outside:
         there = {"DUALLOOP_OUTSIDE_PORT": str(settings.outside_port), "DUALLOOP_URL": plan.url}
-        simulated.append(python("outside", 0.1, f"{settings.outside_url}/livez", **there))
+        simulated.append(python("outside", 0.05, f"{settings.outside_url}/livez", **there))
     if simulated:
         built.append(simulated)
+    if plan.own_home:
+        url = local_broker_url(settings.mqtt_port)
+        built.append([python("broker", 0.05, url, DUALLOOP_MQTT_PORT=str(settings.mqtt_port))])
     if plan.held is not None:
         built.append([_redis(plan.held, log_path(settings.state_dir, "redis"))])
     return built
+
+
+def _common(settings: Settings) -> dict[str, str]:
+    """What all parts get."""
+    common = {"DUALLOOP_STATE_DIR": str(settings.state_dir), "PYTHONUNBUFFERED": "1"}
+    mqtt_url = None if settings.mqtt_url is None else settings.mqtt_url.get_secret_value()
+    where = {"REDIS": settings.redis_url, "HOME": settings.home_url, "MQTT": mqtt_url, "OUTSIDE": settings.outside_url}
+    common |= {f"DUALLOOP_{name}_URL": url for name, url in where.items() if url is not None}
+    if settings.log_format == "auto" and sys.stdout.isatty():
+        common["DUALLOOP_LOG_FORMAT"] = "terminal"  # a person reads these logs
+    return common
 
 
 def _redis(held: HeldRedis, log: Path) -> Part:

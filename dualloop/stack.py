@@ -14,15 +14,16 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import typer
 from pydantic import BaseModel, SecretStr
 
-from dualloop.address import LOCAL, local_url
-from dualloop.broker import local_broker_url
+from dualloop.address import LOCAL, local_broker_url, local_url
 from dualloop.embedded import hold_redis, running_url
 from dualloop.errors import Refusal
 from dualloop.home.inventory import furnish
@@ -143,30 +144,30 @@ def _supervise(  # noqa: PLR0913, PLR0917  what `up` was told
         url = held.url if held else running_url(settings.state_dir)
     if url is None:
         raise Refusal(f"Another process holds the Redis of {settings.state_dir}, and it does not answer.")
-    own_home = settings.home_url is None
-    if own_home and settings.home_file is None:
-        furnish(settings.home_path)
-    home_port = settings.home_port or free_port(settings.home_host)
-    home_url = settings.home_url or local_url(settings.home_host, home_port)
-    own_outside = settings.outside_url is None
-    outside_port = settings.outside_port or free_port(settings.outside_host)
-    outside_url = settings.outside_url or local_url(settings.outside_host, outside_port)
-    own_broker = settings.mqtt_url is None
-    mqtt_port = free_port(LOCAL, settings.mqtt_port) if own_broker else settings.mqtt_port
-    mqtt_url = settings.mqtt_url or SecretStr(local_broker_url(mqtt_port))
-    addresses = {"home_port": home_port, "home_url": home_url, "outside_port": outside_port, "outside_url": outside_url}
-    addresses |= {"mqtt_port": mqtt_port, "mqtt_url": mqtt_url}
-    plan = Plan(
-        settings.model_copy(update={"redis_url": url, **addresses}),
-        held,
-        own_broker=own_broker,
-        own_home=own_home,
-        own_outside=own_outside,
-        workers=workers,
-        reload=reload,
-        verbose=verbose,
-    )
+    plan = _settled(settings.model_copy(update={"redis_url": url}))
+    plan = replace(plan, held=held, workers=workers, reload=reload, verbose=verbose)
     return asyncio.run(_run(plan, terminal, lifeline))
+
+
+def _settled(settings: Settings) -> Plan:
+    """Where everything will be, and what of it is ours to run.
+
+    Where devices are reached is named: then nothing is simulated, which would speak on a real home's broker.
+    """
+    own_home = settings.home_url is None and settings.mqtt_url is None
+    update = dict[str, Any]()
+    if own_home:
+        if settings.home_file is None:
+            furnish(settings.home_path)
+        port = free_port(LOCAL, settings.mqtt_port)
+        update |= {"mqtt_port": port, "mqtt_url": SecretStr(local_broker_url(port))}
+        port = settings.home_port or free_port(settings.home_host)
+        update |= {"home_port": port, "home_url": local_url(settings.home_host, port)}
+    own_outside = settings.outside_url is None
+    if own_outside:
+        port = settings.outside_port or free_port(settings.outside_host)
+        update |= {"outside_port": port, "outside_url": local_url(settings.outside_host, port)}
+    return Plan(settings.model_copy(update=update), own_home=own_home, own_outside=own_outside)
 
 
 async def _run(plan: Plan, terminal: Terminal, lifeline: int) -> int:

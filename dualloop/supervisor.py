@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+import aiomqtt
 import httpx
 import redis.asyncio
 
 from dualloop.errors import Refusal
 from dualloop.lifeline import ends_with_parent
+from shared.mqtt import connect
 
 BACKOFF_S = (0.1, 30.0)
 """First and longest pause before a part is started again; doubles, and starts anew after `STEADY_S`."""
@@ -40,7 +42,7 @@ class Part:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     ready: str | None = None
-    """``http://`` URL that answers below 500, or ``unix://``/``redis://`` URL that answers PING, once it is ready."""
+    """URL that answers once it is ready: ``http://`` below 500, ``unix://``, ``redis://`` a PING, ``mqtt://`` at all."""
     log: Path | None = None
     """Where its output goes; None: to the terminal."""
     grace_s: float = 10.0
@@ -189,13 +191,26 @@ async def _until_ready(url: str | None) -> None:
     if url is None:
         return
     async with httpx.AsyncClient(trust_env=False, timeout=2) as client:  # no proxy stands before our own parts
-        while not await (_answers_http(client, url) if url.startswith("http") else _answers_ping(url)):  # noqa: ASYNC110  another process cannot set an Event
+        while not await _answers(client, url):  # noqa: ASYNC110  another process cannot set an Event
             await asyncio.sleep(_PROBE_S)
+
+
+async def _answers(client: httpx.AsyncClient, url: str) -> bool:
+    if url.startswith("http"):
+        return await _answers_http(client, url)
+    return await (_lets_in(url) if url.startswith("mqtt") else _answers_ping(url))
 
 
 async def _answers_http(client: httpx.AsyncClient, url: str) -> bool:
     with contextlib.suppress(httpx.HTTPError):
         return (await client.get(url)).status_code < 500
+    return False
+
+
+async def _lets_in(url: str) -> bool:
+    with contextlib.suppress(aiomqtt.MqttError, TimeoutError):
+        async with connect(url, wait_s=2):
+            return True
     return False
 
 

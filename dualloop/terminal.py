@@ -36,7 +36,8 @@ class Terminal:
         rows = {
             "Try": example,
             "Result": f"curl '{url}/v1/results/CORRELATION_ID?wait=10'",
-            "Home": str(settings.home_url),
+            **({} if settings.home_url is None else {"Home": settings.home_url}),
+            **({} if settings.mqtt_url is None else {"MQTT": redact(settings.mqtt_url.get_secret_value())}),
             "Outside": str(settings.outside_url),
             "Redis": f"{server}{redact(str(settings.redis_url))}",
             "Logs": "this terminal" if plan.verbose else f"{settings.state_dir / 'logs'}",

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from dualloop.cli import dead_letters, doctor, missions, new, outside, schedules, send, stack, types
+from dualloop.cli import dead_letters, doctor, home, missions, new, outside, schedules, send, stack, types
 from dualloop.errors import Refusal
 
-MODULES = (stack, send, missions, dead_letters, schedules, types, new, outside, doctor)
+MODULES = (stack, send, missions, dead_letters, schedules, types, new, home, outside, doctor)
 
 app = typer.Typer(
     name="dualloop",

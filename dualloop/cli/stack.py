@@ -1,10 +1,12 @@
 """The commands that run processes: all of them together, or one."""
 
 import contextlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from pydantic import SecretStr
 
+from dualloop.address import running_broker
 from dualloop.errors import Refusal
 from shared.settings import Settings
 
@@ -20,7 +22,7 @@ def up(
     reload: Annotated[bool, typer.Option("--reload", help="Take over mission modules when they are edited.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the logs of the parts here.")] = False,
 ) -> None:
-    """Run everything on this machine: Redis, foreground, background, a simulated home and outside services."""
+    """Run everything on this machine: Redis, foreground, background, a simulated home, its broker, outside services."""
     from dualloop.stack import up as run  # noqa: PLC0415  other commands start without its imports
 
     raise typer.Exit(run(Settings(), workers=workers, reload=reload, verbose=verbose))
@@ -43,22 +45,24 @@ def background() -> None:
 
 
 @commands.command()
-def home() -> None:
-    """Run the simulated home alone."""
-    from dualloop.home.main import run  # noqa: PLC0415  the other processes do without it
+def broker() -> None:
+    """Run the MQTT broker of this machine alone."""
+    from dualloop.broker import run  # noqa: PLC0415  as above
 
     run(Settings())
 
 
 def _joined(settings: Settings) -> Settings:
     """Settings with what the ``up`` that runs on the state folder has, unless they name others."""
-    given = {}
+    given = dict[str, Any]()
     if settings.redis_url is None:
         given["redis_url"] = _redis_url(settings)
     for name in ("home", "outside"):
         if getattr(settings, f"{name}_url") is None:
             with contextlib.suppress(OSError):  # there is none
                 given[f"{name}_url"] = (settings.state_dir / f"{name}.url").read_text()
+    if settings.mqtt_url is None and settings.home_url is None and (broker := running_broker(settings.state_dir)):
+        given["mqtt_url"] = SecretStr(broker)
     return settings.model_copy(update=given)
 
 
