@@ -8,7 +8,7 @@ from pydantic import Field
 
 from backend_loop.devices.protocol import DeviceFault, Reading
 from backend_loop.toolbox import ChildMission, Toolbox
-from shared.clock import now_ms
+from shared.clock import now_ms, parse_rfc3339
 
 Entity = Annotated[str, Field(min_length=1, max_length=200, examples=["sensor.front_door"])]
 Plain = Annotated[str, Field(max_length=200)] | bool | int | float | None
@@ -55,6 +55,27 @@ def row(said: dict[str, Any], end: ChildMission | None) -> dict[str, Any]:
     done = result.get("outcome", "observed") if end.succeeded else error["code"] if error else end.reason
     told = None if error is None else {"code": error["code"], "message": error["message"]}
     return {**said, "outcome": done, "value": result.get("value"), "error": told, "task_id": end.task_id}
+
+
+def seen_by(ends: Iterable[ChildMission | None], now: int) -> dict[str, Any] | None:
+    """The freshness of the oldest observation of all; `verified`: whatever acted has looked after its act.
+
+    Args:
+        ends: of missions that have looked or acted; None: one that never began.
+        now: epoch ms.
+    """
+    looked = [end for end in ends if end is not None and end.freshness is not None]
+    told = [(parse_rfc3339(end.freshness["observed_at"]), end.freshness) for end in looked if end.freshness is not None]
+    if not told:
+        return None
+    observed_at, first = min(told, key=lambda one: one[0])
+    acted = [end for end in looked if not _only_looked(end)]
+    verified = bool(acted) and all(end.freshness is not None and end.freshness["verified"] for end in acted)
+    return {**first, "age_ms": max(0, now - observed_at), "verified": verified}
+
+
+def _only_looked(end: ChildMission) -> bool:
+    return end.type == "device.query" or (end.result or {}).get("outcome") == "already_done"
 
 
 def why(end: ChildMission) -> str:

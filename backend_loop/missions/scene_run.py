@@ -16,9 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from backend_loop.devices.act import Act
 from backend_loop.mission import Mission, state
-from backend_loop.missions.home import NOT_BEGUN, row, why
+from backend_loop.missions.home import NOT_BEGUN, row, seen_by, why
 from backend_loop.outcomes import Fail, Go, Outcome, Sleep, WaitForChildren
 from backend_loop.toolbox import ChildMission, Toolbox
+from shared.clock import now_ms
 from shared.status import ErrorCode, Priority
 
 OnFailure = Literal["continue", "stop"]
@@ -74,7 +75,7 @@ class SceneRun(Mission):
         over = sum(end is not None for end in ends)
         if not begin:
             tools.progress(over, len(ends))
-            return ended(payload, ends)
+            return ended(payload, ends, now_ms())
         first = begin[0]
         tools.progress(over, len(ends), str(payload.actions[first]) if payload.order == "sequence" else None)
         if first > 0 and payload.pause_s and tools.context.paused < first and payload.order == "sequence":
@@ -102,19 +103,19 @@ def _stops(scene: SceneRun.Payload, n: int) -> bool:
     return (scene.actions[n].on_failure or scene.on_failure) == "stop"
 
 
-def ended(scene: SceneRun.Payload, ends: Sequence[ChildMission | None]) -> Go | Fail:
+def ended(scene: SceneRun.Payload, ends: Sequence[ChildMission | None], now: int) -> Go | Fail:
     """The scene's end: it fails where an action failed that must not, or where nothing was done at all."""
     rows = [row(_said(action), end) for action, end in zip(scene.actions, ends, strict=True)]
     done = [end is not None and end.succeeded for end in ends]
     failed = [n for n, end in enumerate(ends) if end is not None and not end.succeeded]
     counts = {"done": sum(done), "failed": len(failed), NOT_BEGUN: ends.count(None)}
-    result = {"actions": rows, **counts}
+    result, freshness = {"actions": rows, **counts}, seen_by(ends, now)
     fatal = [n for n in failed if _stops(scene, n)]
     if not fatal and any(done):
-        return Go("done", result)
+        return Go("done", result, freshness)
     worst = (fatal or failed)[0]
     end = ends[worst]
-    return Fail(f"{scene.actions[worst]}: {why(end) if end else NOT_BEGUN}", ErrorCode.CHILD_FAILED, result)
+    return Fail(f"{scene.actions[worst]}: {why(end) if end else NOT_BEGUN}", ErrorCode.CHILD_FAILED, result, freshness)
 
 
 def _said(action: SceneAction) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """`scene.run` as decisions: what begins when, and how the scene ends, given what became of its actions."""
 
+from dataclasses import replace
 from typing import Any
 
 import jsonschema_rs
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from backend_loop.missions.scene_run import SceneRun, due, ended
 from backend_loop.outcomes import Fail, Go
 from backend_loop.toolbox import ChildMission
+from shared.clock import parse_rfc3339
 from shared.status import ErrorCode
 
 DEFINITION = SceneRun.definition
@@ -110,7 +112,7 @@ def test_what_begins(what: SceneRun.Payload, ends: Ends, begins: list[int]) -> N
 def test_it_succeeds_where_only_what_may_fail_has(
     what: SceneRun.Payload, ends: Ends, counts: tuple[int, int, int]
 ) -> None:
-    end = ended(what, ends)
+    end = ended(what, ends, 0)
     assert isinstance(end, Go)
     result = end.result or {}
     assert (result["done"], result["failed"], result["not_begun"]) == counts
@@ -128,13 +130,13 @@ def test_it_succeeds_where_only_what_may_fail_has(
 def test_it_fails_where_something_failed_that_must_not_or_nothing_was_done(
     what: SceneRun.Payload, ends: Ends, message: str
 ) -> None:
-    end = ended(what, ends)
+    end = ended(what, ends, 0)
     assert isinstance(end, Fail)
     assert (end.code, end.message) == (ErrorCode.CHILD_FAILED, message)
 
 
 def test_each_action_has_its_row() -> None:
-    end = ended(scene(None, None, "stop", None, order="sequence"), [CONFIRMED, OVERRIDDEN, FAILED, None])
+    end = ended(scene(None, None, "stop", None, order="sequence"), [CONFIRMED, OVERRIDDEN, FAILED, None], 0)
     assert isinstance(end, Fail)
     rows = (end.result or {})["actions"]
     assert [row["outcome"] for row in rows] == ["confirmed", "overridden", "device_unreachable", "not_begun"]
@@ -146,6 +148,24 @@ def test_each_action_has_its_row() -> None:
         None,
     ]
     assert {row["entity"] for row in rows} == {"light.hall"}
+
+
+def test_it_is_as_fresh_as_its_oldest_look_and_verified_where_whatever_acted_was_looked_at_again() -> None:
+    def seen(end: ChildMission, second: int, *, verified: bool) -> ChildMission:
+        fresh = {"observed_at": f"2026-01-01T00:00:0{second}.000Z", "age_ms": 0, "verified": verified, "source": "x"}
+        return replace(end, freshness=fresh)
+
+    already = replace(CONFIRMED, result={"outcome": "already_done"})
+    now = parse_rfc3339("2026-01-01T00:00:05.000Z")
+    both: Ends = [seen(CONFIRMED, 2, verified=True), seen(already, 1, verified=False)]
+    end = ended(scene(None, None), both, now)
+    assert end.freshness is not None
+    assert (end.freshness["age_ms"], end.freshness["verified"]) == (4_000, True)
+    lost: Ends = [seen(CONFIRMED, 2, verified=True), seen(FAILED, 3, verified=False)]
+    assert (ended(scene(None, None), lost, now).freshness or {})["verified"] is False
+    idle: Ends = [seen(already, 1, verified=False)]
+    assert (ended(scene(None), idle, now).freshness or {})["verified"] is False
+    assert ended(scene(None), [CONFIRMED], now).freshness is None
 
 
 @given(some.data())
@@ -164,7 +184,7 @@ def test_every_scene_comes_to_an_end_and_counts_all(data: some.DataObject) -> No
         for n in begins:
             ends[n] = data.draw(some.sampled_from([CONFIRMED, FAILED, OVERRIDDEN]))
     assert due(what, ends) == []
-    end = ended(what, ends)
+    end = ended(what, ends, 0)
     result = end.result or {}
     assert result["done"] + result["failed"] + result["not_begun"] == len(what.actions)
     assert isinstance(end, Fail) or (result["done"] > 0 and result["not_begun"] == 0)
