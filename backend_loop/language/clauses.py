@@ -1,0 +1,85 @@
+"""An utterance taken apart: courtesies off, clauses one by one, names left whole. Pure."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from backend_loop.language.meaning import Control
+from backend_loop.language.names import NameBook, Span, outermost
+from backend_loop.language.text import CJK, plain
+from backend_loop.language.tongues import Tongue
+
+MOST_CLAUSES = 8
+_SPACE = re.compile(r"\s+")
+_BETWEEN_SIGNS = re.compile(rf"(?<=[{CJK}]) +(?=[{CJK}])")
+
+
+@dataclass(frozen=True)
+class Clauses:
+    """The clauses of an utterance; ``then``: they have an order; ``but``: what the first makes an exception of."""
+
+    texts: tuple[str, ...]
+    then: bool = False
+    but: str | None = None
+
+
+def outside(text: str, spans: Iterable[Span], change: Callable[[str], str]) -> str:
+    """The text with everything but the names in it changed."""
+    parts, at = list[str](), 0
+    for span in outermost(spans):
+        parts += [change(text[at : span.start]), span.text]
+        at = span.end
+    return "".join([*parts, change(text[at:])])
+
+
+def bare(text: str, tongue: Tongue, book: NameBook) -> str:
+    """The text without courtesies; one that is nothing else stays as it is."""
+    text = outside(text, book.spans(text), lambda gap: tongue.anywhere.sub(" ", gap))
+    pattern, wish = tongue.request
+    begun = tongue.opening.sub("", pattern.sub(wish, text.strip()))
+    found = tongue.closing.search(begun)
+    if found and not any(span.end > found.start() for span in book.spans(begun)):
+        begun = begun[: found.start()]
+    return _tidy(begun) or _tidy(text)
+
+
+def parts(text: str, tongue: Tongue, book: NameBook) -> Clauses:
+    """The clauses of a text that is no sentence as a whole."""
+    for pattern in tongue.but:
+        if found := pattern.match(text):
+            return Clauses((_tidy(found["rest"]),), but=_tidy(found["but"]))
+    begun = tongue.first.sub("", text)
+    then, spans = begun != text, list(outermost(book.spans(begun)))
+    texts, at = list[str](), 0
+    for joint in tongue.joint.finditer(begun):
+        if joint.end() == joint.start() or any(s.start < joint.end() and joint.start() < s.end for s in spans):
+            continue
+        texts.append(begun[at : joint.start()])
+        then, at = then or joint["then"] is not None, joint.end()
+    texts.append(begun[at:])
+    kept = [bare(text, tongue, book) for text in texts if _tidy(text)]
+    return Clauses(tuple(kept), then)
+
+
+def control(text: str, tongue: Tongue) -> Control | None:
+    """Yes, no or cancel, if it is nothing else."""
+    said = text.strip(" .,!?，。！？")
+    return next((word for word, pattern in tongue.control.items() if pattern.match(said)), None)
+
+
+def phrase(text: str, tongue: Tongue) -> str:
+    """What stays of a phrase, however it is put: "we're home now" is "i am home"."""
+    text = " ".join(text.replace(",", " ").replace("，", " ").split())
+    for pattern, instead in tongue.said:
+        text = pattern.sub(instead, text)
+    return plain(text)
+
+
+def unnamed(text: str, tongue: Tongue) -> str | None:
+    """The name by which something is asked for in a sentence that names nothing known."""
+    found = next((found for pattern in tongue.unknown if (found := pattern.match(text))), None)
+    return found["what"].strip() if found else None
+
+
+def _tidy(text: str) -> str:
+    return _BETWEEN_SIGNS.sub("", _SPACE.sub(" ", text)).strip(" ,.;!?，。；！？、")

@@ -1,0 +1,129 @@
+"""One clause as it was read: who is meant, and what is wanted of them. Pure; what a clause leaves out it may borrow."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+
+class Verb(StrEnum):
+    """What is wanted."""
+
+    ON = "on"
+    OFF = "off"
+    OPEN = "open"
+    CLOSE = "close"
+    LOCK = "lock"
+    UNLOCK = "unlock"
+    SET = "set"
+    LOOK = "look"
+    PLAY = "play"
+    PAUSE = "pause"
+    SCENE = "scene"
+    BARE = "bare"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What one clause says; None: it does not say.
+
+    Attributes:
+        name: of a device, folded.
+        area: id of the area.
+        kind: of devices (``light``); ``everything`` for all of them.
+        every: all that fit are meant; ``loosely``: unless the clause stands beside others, which are all of it.
+        here: where it was said is meant.
+        aspect: the value that it is about (``brightness``).
+        number, percent, degrees, level, mode: what the value is to be.
+        state: what is asked to be so.
+        scene: id of the scene.
+        but: what is left out of all.
+        own_kind, own_area: of the device that has the name.
+    """
+
+    verb: Verb
+    name: str | None = None
+    area: str | None = None
+    kind: str | None = None
+    every: bool = False
+    loosely: bool = False
+    here: bool = False
+    aspect: str | None = None
+    number: float | None = None
+    percent: bool = False
+    degrees: bool = False
+    level: str | None = None
+    mode: str | None = None
+    state: str | None = None
+    scene: str | None = None
+    but: "Frame | None" = None
+    own_kind: str | None = None
+    own_area: str | None = None
+
+    @property
+    def thing(self) -> bool:
+        """It says which device or which kind."""
+        return self.name is not None or self.kind is not None
+
+    @property
+    def place(self) -> str | None:
+        """The area that it speaks of, also by the name of a device."""
+        return self.area or self.own_area
+
+
+_COMMANDED: Final = ("verb", "aspect", "number", "percent", "degrees", "level", "mode", "state")
+
+
+def together(frames: list[Frame]) -> list[Frame] | None:
+    """The clauses of one utterance, each with what it borrows of its neighbours; None: one has nobody to borrow from.
+
+    A bare name is told what the clause before it tells, or the one after it: "turn off the hall light and the lamp",
+    "kitchen and hall lights off". A clause without a device is about the one before it: "… and set it to 24".
+    """
+    if len(frames) > 1:
+        frames = [replace(frame, every=frame.every and not frame.loosely) for frame in frames]
+    frames = _with_verbs(frames)
+    if any(frame.verb == Verb.BARE for frame in frames):
+        return None
+    return _with_things(frames)
+
+
+def _with_verbs(frames: list[Frame]) -> list[Frame]:
+    given = list[Frame]()
+    for frame in frames:
+        before = given[-1] if given else None
+        if frame.verb == Verb.BARE and before is not None and before.verb not in (Verb.BARE, Verb.SCENE):
+            if not frame.thing and before.thing and before.area is None and not before.every:
+                given[-1] = replace(before, area=frame.area, here=frame.here)  # "close the blinds, in the kitchen"
+                continue
+            frame = replace(frame, **{part: getattr(before, part) for part in _COMMANDED})  # noqa: PLW2901
+        given.append(frame)
+    for n in range(len(given) - 2, -1, -1):
+        if given[n].verb == Verb.BARE and given[n + 1].verb not in (Verb.BARE, Verb.SCENE):
+            given[n] = replace(given[n], **{part: getattr(given[n + 1], part) for part in _COMMANDED})
+    return given
+
+
+def _with_things(frames: list[Frame]) -> list[Frame]:
+    given = list(frames)
+    for n in range(len(given) - 2, -1, -1):  # from behind: "the kitchen and bedroom lights", "the light and AC in the hall"
+        one, after = given[n], given[n + 1]
+        if not one.thing and one.area is not None and after.thing and one.verb == after.verb and not one.aspect:
+            given[n] = replace(one, kind=after.kind or after.own_kind)
+        elif _nowhere(one) and one.verb == after.verb and after.area is not None and n + 2 == len(given):
+            given[n] = replace(one, area=after.area)
+    for n, (before, one) in enumerate(zip(given, given[1:], strict=False), 1):
+        before = given[n - 1]  # noqa: PLW2901  it may have borrowed itself
+        if one.verb == Verb.SCENE or before.verb == Verb.SCENE:
+            continue
+        if not one.thing and (one.area is None or before.area is None):
+            area = before.area if one.area is None else one.area
+            given[n] = replace(one, name=before.name, kind=before.kind, area=area, every=before.every, here=before.here)
+        elif not one.thing and one.verb == before.verb and one.area is not None and not one.aspect:
+            given[n] = replace(one, kind=before.kind or before.own_kind)  # "the lights in the kitchen and the hall"
+        elif _nowhere(one) and before.place is not None:
+            given[n] = replace(one, area=before.place)
+    return given
+
+
+def _nowhere(frame: Frame) -> bool:
+    return frame.kind is not None and frame.area is None and not frame.every and not frame.here

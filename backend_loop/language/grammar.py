@@ -1,0 +1,229 @@
+"""The grammar of one language: own sentences first, then those that Home Assistant's community keeps.
+
+hassil matches templates; what makes it fast in a large home is that it is given only the names and numbers that the
+sentence holds.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from io import StringIO
+from itertools import islice
+from typing import Any, Final
+
+from hassil import Intents, RecognizeResult, recognize_all
+from hassil.expression import TextChunk
+from hassil.intents import SlotList, TextSlotList, TextSlotValue, WildcardSlotList
+from hassil.sample import sample_expression
+from home_assistant_intents import get_intents, get_languages
+
+from backend_loop.language.frame import Frame, Verb
+from backend_loop.language.names import NameBook
+from backend_loop.language.numbers import number
+
+MOST_READINGS: Final = 64
+"""Of one clause; sentences that people say have a handful."""
+
+_NUMBER: Final = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?%?|(?<=[^\W\d])\d+(?:\.\d+)?%?|\d+(?:\.\d+)?%?")
+_VERBS: Final[Mapping[str, Verb]] = {
+    "HassTurnOn": Verb.ON,
+    "HassTurnOff": Verb.OFF,
+    "Open": Verb.OPEN,
+    "Close": Verb.CLOSE,
+    "Lock": Verb.LOCK,
+    "Unlock": Verb.UNLOCK,
+    "Set": Verb.SET,
+    "HassLightSet": Verb.SET,
+    "HassClimateSetTemperature": Verb.SET,
+    "HassSetPosition": Verb.SET,
+    "HassSetVolume": Verb.SET,
+    "HassMediaPlayerMute": Verb.SET,
+    "HassGetState": Verb.LOOK,
+    "HassClimateGetTemperature": Verb.LOOK,
+    "Play": Verb.PLAY,
+    "HassMediaUnpause": Verb.PLAY,
+    "Pause": Verb.PAUSE,
+    "HassMediaPause": Verb.PAUSE,
+    "Scene": Verb.SCENE,
+    "Bare": Verb.BARE,
+}
+_STOCK: Final = frozenset(name for name in _VERBS if name.startswith("Hass"))
+_ASPECTS: Final[Mapping[str, str]] = {
+    "HassClimateSetTemperature": "temperature",
+    "HassClimateGetTemperature": "temperature",
+    "HassSetPosition": "position",
+    "HassSetVolume": "volume",
+    "HassLightSet": "brightness",
+    "HassMediaPlayerMute": "volume",
+}
+_KINDS: Final[Mapping[str, str]] = {"media_player": "speaker", "binary_sensor": "contact"}
+_AMOUNTS: Final = ("temperature", "brightness", "position", "volume_level")
+_UNDERSTOOD: Final = frozenset(
+    {"name", "area", "domain", "device_class", "state", "preferred_area_id", *_AMOUNTS}
+)
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """What can be said in one language, whatever the home."""
+
+    own: Intents | None
+    stock: Intents | None
+    kinds: frozenset[str]
+    """Words for a kind of device."""
+
+    def read(self, text: str, book: NameBook) -> Frame | None:
+        """What a clause says; None: it is no sentence of this language.
+
+        Args:
+            text: folded, numbers as digits.
+            book: the home's names.
+        """
+        lists = _lists(text, book)
+        if self.own is not None:
+            readings = [_own(found, book) for found in islice(recognize_all(text, self.own, lists), MOST_READINGS)]
+            if readings:
+                return min(readings, key=_rank)
+        if self.stock is not None:
+            for found in islice(recognize_all(text, self.stock, lists), MOST_READINGS):
+                if (frame := _stock(found, book)) is not None:
+                    return frame
+        return None
+
+
+@lru_cache(maxsize=16)
+def grammar(language: str) -> Grammar:
+    """The grammar of a language by its tag; takes up to a second the first time.
+
+    A language without sentences of its own here has those of Home Assistant; one unknown to both understands nothing.
+    """
+    own = None
+    folder = files("backend_loop.language") / "sentences" / f"{language.split('-')[0]}.yaml"
+    if folder.is_file():
+        own = Intents.from_yaml(StringIO(folder.read_text(encoding="utf-8")))
+    return Grammar(own, _community(language), _kind_words(own))
+
+
+def _community(language: str) -> Intents | None:
+    known = get_languages()
+    family = language.split("-")[0]
+    tag = next((tag for tag in (language, {"zh": "zh-CN"}.get(family, family)) if tag in known), None)
+    document = get_intents(tag) if tag else None
+    if document is None:
+        return None
+    document["intents"] = {name: intent for name, intent in document["intents"].items() if name in _STOCK}
+    intents = Intents.from_dict(document)
+    for intent in intents.intents.values():
+        intent.data = [data for data in intent.data if not _open(data.sentence_texts, intents)]
+    return intents
+
+
+def _open(sentences: list[str], intents: Intents) -> bool:
+    """It takes any word for a name, or needs a list of ours that no home has."""
+    lists = {name for name, entries in intents.slot_lists.items() if isinstance(entries, WildcardSlotList)}
+    return any(f"{{{name}" in sentence for name in lists | {"floor"} for sentence in sentences)
+
+
+def _kind_words(own: Intents | None) -> frozenset[str]:
+    if own is None or not isinstance(kinds := own.slot_lists.get("kind"), TextSlotList):
+        return frozenset()
+    return frozenset(text.strip() for value in kinds.values for text in sample_expression(value.text_in))
+
+
+def _lists(text: str, book: NameBook) -> dict[str, SlotList]:
+    spans = {span.text for span in book.spans(text)}
+    numbers = {found[0] for found in _NUMBER.finditer(text)}
+    return {
+        "name": _list("name", {name: name for name in spans & book.devices.keys()}, book.kinds),
+        "area": _list("area", {name: book.areas[name] for name in spans & book.areas.keys()}),
+        "floor": _list("floor", {}),
+        "scene": _list("scene", {name: book.scenes[name] for name in spans & book.scenes.keys()}),
+        "number": _list("number", {amount: amount for amount in numbers}),
+    }
+
+
+def _list(name: str, values: Mapping[str, str], domains: Mapping[str, str] | None = None) -> TextSlotList:
+    return TextSlotList(
+        name=name,
+        values=[
+            TextSlotValue(
+                text_in=TextChunk(said),
+                value_out=value,
+                context={"domain": domains[said]} if domains and said in domains else None,
+            )
+            for said, value in sorted(values.items())
+        ],
+    )
+
+
+def _own(found: RecognizeResult, book: NameBook) -> Frame:
+    slots = {name: entity.value for name, entity in found.entities.items()}
+    amount, verb, name = slots.get("number"), _VERBS[found.intent.name], slots.get("name")
+    degrees = "unit" in slots
+    return Frame(
+        verb=verb,
+        name=name,
+        area=slots.get("area"),
+        kind=slots.get("kind"),
+        every="quantity" in slots or "everywhere" in slots or slots.get("kind") == "everything",
+        loosely=slots.get("quantity") == "both",
+        here="here" in slots,
+        aspect=slots.get("aspect") or ("temperature" if degrees and verb == Verb.LOOK else None),
+        number=number(amount.rstrip("%")) if amount is not None else None,
+        percent=amount is not None and amount.endswith("%"),
+        degrees=degrees,
+        level=slots.get("level"),
+        mode=slots.get("mode"),
+        state=slots.get("state"),
+        scene=slots.get("scene"),
+        own_kind=book.kinds.get(name) if name else None,
+        own_area=book.places.get(name) if name else None,
+    )
+
+
+def _stock(found: RecognizeResult, book: NameBook) -> Frame | None:
+    """The same of a sentence of the community; None: it asks for what no device here can do, a colour or a floor."""
+    slots = {name: entity.value for name, entity in found.entities.items()}
+    intent = found.intent.name
+    if not slots.keys() <= _UNDERSTOOD:
+        return None
+    amount = next((slots[name] for name in _AMOUNTS if name in slots), None)
+    if _VERBS[intent] == Verb.SET and not isinstance(amount, int | float) and intent != "HassMediaPlayerMute":
+        return None
+    kind = slots.get("domain")
+    if isinstance(kind, list):
+        kind = kind[0]
+    verb = _VERBS[intent]
+    if found.context.get("domain") == "lock" and verb in (Verb.ON, Verb.OFF):
+        verb = Verb.LOCK if verb == Verb.ON else Verb.UNLOCK
+    return Frame(
+        verb=verb,
+        name=slots.get("name"),
+        area=slots.get("area"),
+        kind=_KINDS.get(kind, kind) if kind is not None and "name" not in slots else None,
+        every=found.response in ("lights_all", "all", "which", "any", "how_many"),
+        aspect=_ASPECTS.get(intent),
+        number=number(str(amount)) if amount is not None else None,
+        percent=intent in ("HassLightSet", "HassSetPosition", "HassSetVolume"),
+        level="none" if intent == "HassMediaPlayerMute" else None,
+        state=slots.get("state"),
+        own_kind=book.kinds.get(slots.get("name", "")),
+        own_area=book.places.get(slots.get("name", "")),
+    )
+
+
+def _rank(frame: Frame) -> tuple[Any, ...]:
+    """The best reading is the least: one that says who, by the longest name, or by kind where all are meant."""
+    named = len(frame.name or "")
+    return (
+        frame.verb == Verb.BARE,
+        not frame.thing and frame.scene is None,
+        named if frame.every else -named,
+        frame.area is None,
+        frame.aspect is None,
+        list(Verb).index(frame.verb),
+    )
+
+

@@ -1,0 +1,204 @@
+"""What a sentence means in one home. No I/O: the grammar is loaded at the first sentence of a language, or by `warm`."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from backend_loop.language import wishes
+from backend_loop.language.clauses import MOST_CLAUSES, Clauses, bare, control, outside, parts, phrase, unnamed
+from backend_loop.language.frame import Frame, Verb, together
+from backend_loop.language.grammar import Grammar, grammar
+from backend_loop.language.meaning import Meaning, Wish
+from backend_loop.language.names import NameBook, book
+from backend_loop.language.numbers import digits
+from backend_loop.language.text import LONGEST, chinese, fold
+from backend_loop.language.things import Puzzle, Things
+from backend_loop.language.tongues import TONGUES, Tongue
+from shared.home import Inventory
+
+NOBODY: frozenset[str] = frozenset()
+
+
+class Interpreter:
+    """Reads sentences in one home, in any language."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        """An inventory never changes; for another one make another interpreter."""
+        self._home = inventory
+        self._readers = dict[str, _Reader]()
+
+    def warm(self, languages: Iterable[str] = ()) -> None:
+        """Load what the first sentence would else wait for."""
+        for language in languages or self._home.languages:
+            self._reader(language).interpret("?", None, NOBODY)
+
+    def interpret(self, text: str, language: str, *, area: str | None = None) -> Meaning:
+        """What this means; takes about 10 ms, and whatever was said it answers.
+
+        Args:
+            text: what was heard.
+            language: a tag like ``en``, ``zh-CN``; one that has no sentences understands nothing.
+            area: id of the area where it was said.
+        """
+        return self._reader(language).interpret(text, area, NOBODY)
+
+    def fill(self, meaning: Meaning, area_or_entity_text: str) -> Meaning:
+        """What was meant, now that the question which one has an answer.
+
+        An answer that is a sentence of its own counts as that; one that is nothing leaves the question open.
+        """
+        return self._reader(meaning.language).fill(meaning, area_or_entity_text)
+
+    def _reader(self, language: str) -> "_Reader":
+        if (reader := self._readers.get(language)) is None:
+            reader = self._readers[language] = _Reader(self._home, language)
+        return reader
+
+
+class _Reader:
+    """One home in one language."""
+
+    def __init__(self, home: Inventory, language: str) -> None:
+        self._language = language
+        self._grammar: Grammar = grammar(language)
+        self._tongue: Tongue = TONGUES.get(language.split("-")[0], TONGUES["en"])
+        self._book: NameBook = book(home, language, self._grammar.kinds)
+        self._things = Things(home, self._book)
+        self._scenes = {scene.id: scene for scene in home.scenes}
+        self._phrases = {phrase(said, self._tongue): scene for said, scene in self._book.phrases.items()}
+
+    def interpret(self, heard: str, area: str | None, chosen: frozenset[str]) -> Meaning:
+        said = Meaning(heard=heard, language=self._language, area=area)
+        if len(heard) > LONGEST:
+            return said.model_copy(update={"heard": heard[:LONGEST], "problem": "not_understood"})
+        text = self._digits(fold(heard))
+        if word := control(text, self._tongue):
+            return said.model_copy(update=_controlled(word, text))
+        text = bare(text, self._tongue, self._book)
+        said = said.model_copy(update={"understood": text})
+        try:
+            found, ordered = self._wishes(text, area, chosen)
+        except Puzzle as puzzle:
+            return said.model_copy(
+                update={
+                    "problem": puzzle.problem,
+                    "candidates": puzzle.candidates,
+                    "unknown": puzzle.unknown,
+                    "confidence": 0.0 if puzzle.problem == "not_understood" else 1.0,
+                }
+            )
+        return said.model_copy(
+            update={
+                "wishes": found,
+                "ordered": ordered,
+                "intents": list(dict.fromkeys(wishes.intent(wish) for wish in found)),
+                "confidence": 1.0,
+                "confirm": any(wishes.dangerous(wish, self._things) for wish in found),
+            }
+        )
+
+    def fill(self, meaning: Meaning, answer: str) -> Meaning:
+        text = bare(self._digits(fold(answer)), self._tongue, self._book)
+        if meaning.problem == "no_such_device" and meaning.unknown:
+            alone = self._alone(text)
+            if alone is not None and alone.verb == Verb.BARE and meaning.unknown in meaning.understood:
+                return self.interpret(meaning.understood.replace(meaning.unknown, text, 1), meaning.area, NOBODY)
+        elif (chosen := self._chosen(meaning, text)) and meaning.problem is not None:
+            return self.interpret(meaning.heard, meaning.area, chosen)
+        anew = self.interpret(answer, meaning.area, NOBODY)
+        return meaning if anew.problem == "not_understood" else anew
+
+    def _chosen(self, meaning: Meaning, text: str) -> frozenset[str]:
+        """Of the candidates the ones that an answer names."""
+        candidates = frozenset(meaning.candidates)
+        frame = self._alone(text) if text else None
+        if frame is None or frame.verb != Verb.BARE:
+            return NOBODY
+        named = {frame.area} | set(self._book.devices.get(frame.name or "", ()))
+        if frame.every:
+            return candidates
+        entities = {one for one in candidates if one in self._things.entries and self._things.entries[one].area == frame.area}
+        areas = {entry.area for entry in self._things.entries.values() if entry.entity in named}
+        return candidates & (named | areas | entities)
+
+    def _digits(self, text: str) -> str:
+        return outside(text, self._book.spans(text), lambda gap: digits(gap, self._language))
+
+    def _wishes(self, text: str, area: str | None, chosen: frozenset[str]) -> tuple[list[Wish], bool]:
+        whole = self._alone(text)
+        clauses = Clauses((text,))
+        if whole is not None and whole.verb != Verb.BARE:
+            frames: Sequence[Frame] = [whole]
+        else:
+            clauses = parts(text, self._tongue, self._book)
+            frames = self._frames(clauses, text)
+        found = list[Wish]()
+        for frame in frames:
+            found += self._of(frame, area, chosen)
+        distinct = list({(str(wish.payload), wish.asks): wish for wish in found}.values())
+        return distinct, len(distinct) > 1 and (clauses.then or _again(distinct))
+
+    def _frames(self, clauses: Clauses, text: str) -> list[Frame]:
+        if clauses.but is not None:
+            rest, but = self._alone(clauses.texts[0]), self._alone(clauses.but)
+            if rest is None or but is None or but.verb != Verb.BARE or rest.verb == Verb.BARE:
+                raise Puzzle("not_understood")
+            return [replace(rest, every=True, but=but)]
+        if len(clauses.texts) > MOST_CLAUSES:
+            raise Puzzle("not_understood")
+        read = [self._alone(clause) for clause in clauses.texts]
+        if None in read:
+            raise self._unread([clause for clause, frame in zip(clauses.texts, read, strict=True) if frame is None])
+        frames = together([frame for frame in read if frame is not None])
+        if frames is None:
+            raise Puzzle("not_understood")
+        return frames
+
+    def _alone(self, text: str) -> Frame | None:
+        """One clause by itself: a scene's phrase, or a sentence of the grammar."""
+        scene = self._book.phrases.get(text) or self._phrases.get(phrase(text, self._tongue))
+        if scene is not None:
+            return Frame(Verb.SCENE, scene=scene)
+        return self._grammar.read(text, self._book)
+
+    def _of(self, frame: Frame, area: str | None, chosen: frozenset[str]) -> list[Wish]:
+        if frame.verb == Verb.SCENE:
+            return [wishes.scene(self._scenes[frame.scene])] if frame.scene else []
+        if not frame.thing and frame.area is None and not self._says_enough(frame):
+            raise Puzzle("not_understood")
+        entities = self._things.meant(frame, area, chosen)
+        if frame.verb == Verb.LOOK:
+            return wishes.looks(frame, entities, self._things)
+        return wishes.acts(frame, entities)
+
+    def _says_enough(self, frame: Frame) -> bool:
+        """What is wanted tells of which kind the device is."""
+        return bool(frame.aspect or frame.degrees or frame.mode) or frame.verb in (
+            Verb.PLAY,
+            Verb.PAUSE,
+            Verb.LOCK,
+            Verb.UNLOCK,
+        )
+
+    def _unread(self, texts: Sequence[str]) -> Puzzle:
+        """Something is asked for by a name that nothing has here, or nothing is understood."""
+        for text in texts:
+            what = unnamed(text, self._tongue)
+            if what is None or any(sign.isdigit() for sign in what) or len(what.split()) > 4:
+                continue
+            if chinese(what[0]) and len(what) > 8:
+                continue
+            if any(span.text not in self._grammar.kinds for span in self._book.spans(what)):
+                continue
+            return Puzzle("no_such_device", self._things.near(what), what)
+        return Puzzle("not_understood")
+
+
+def _controlled(word: str, text: str) -> dict[str, object]:
+    intents = ["HassNevermind"] if word == "cancel" else []
+    return {"control": word, "understood": text, "confidence": 1.0, "intents": intents}
+
+
+def _again(found: Sequence[Wish]) -> bool:
+    """One device twice: the second waits for the first."""
+    entities = [wish.entity for wish in found if wish.entity is not None and wish.mission == "device.control"]
+    return len(set(entities)) < len(entities)

@@ -1,0 +1,182 @@
+"""Who is meant: from what a clause says to the devices of a home, or to the question which of them. Pure."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from backend_loop.language.frame import Frame, Verb
+from backend_loop.language.meaning import Problem
+from backend_loop.language.names import NameBook
+from shared.home import Entry, Inventory
+
+_DOMAINS: Final[Mapping[str, frozenset[str]]] = {
+    "speaker": frozenset({"media_player"}),
+    "music": frozenset({"media_player"}),
+    "switch": frozenset({"switch"}),
+    "contact": frozenset({"sensor", "binary_sensor"}),
+    "everything": frozenset({"light", "climate", "media_player", "switch", "fan"}),
+}
+_NO_AIR: Final = re.compile(r"contact|door|window|motion|presence|leak|smoke|power|energy|门|窗|人体|烟|漏水|功率")
+_WORDS: Final = {"temperature": re.compile(r"temp|thermo|air|温|空气"), "humidity": re.compile(r"humid|air|湿|空气")}
+_KIND_OF: Final[Mapping[str, str]] = {
+    "temperature": "climate",
+    "mode": "climate",
+    "brightness": "light",
+    "volume": "speaker",
+    "position": "cover",
+}
+
+
+class Puzzle(Exception):  # noqa: N818  an answer to the speaker, not a fault of the program
+    """It does not say who is meant, or names nobody here."""
+
+    def __init__(self, problem: Problem, candidates: Iterable[str] = (), unknown: str | None = None) -> None:
+        """Candidates are entities; of `which_area` the areas."""
+        super().__init__(problem)
+        self.problem, self.candidates, self.unknown = problem, list(candidates), unknown
+
+
+@dataclass(frozen=True)
+class Things:
+    """The devices of a home, and what they are called in one language."""
+
+    home: Inventory
+    book: NameBook
+
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        """By entity, in the order of the inventory."""
+        return {entry.entity: entry for entry in self.home.devices}
+
+    def meant(self, frame: Frame, area: str | None, chosen: frozenset[str] = frozenset()) -> list[str]:
+        """The devices that a clause is about.
+
+        Args:
+            frame: the clause.
+            area: where it was said.
+            chosen: devices or areas that were the answer to a question about it.
+
+        Raises:
+            Puzzle: none, or one cannot tell which.
+        """
+        if frame.name is not None:
+            found = [entity for entity in self.entries if entity in self.book.devices[frame.name]]
+        else:
+            found = self._of_kind(_kind(frame), frame.aspect if frame.verb == Verb.LOOK else None)
+        place = frame.area or (area if frame.here else None)
+        if frame.here and place is None:
+            raise Puzzle("which_area", self._areas(found))
+        within = [entity for entity in found if place is None or self.entries[entity].area == place]
+        if not within:
+            raise Puzzle("no_such_device", self._instead(frame, found), frame.name)
+        if frame.but is not None:
+            left_out = self.meant(_like(frame.but, frame), area)
+            within = [entity for entity in within if entity not in left_out]
+        if len(within) <= 1 or frame.every:
+            return within
+        return self._one_place(frame, within, area, chosen)
+
+    def _one_place(self, frame: Frame, within: list[str], area: str | None, chosen: frozenset[str]) -> list[str]:
+        """All of a kind in one room, but not in several, unless that was said."""
+        if picked := [entity for entity in within if entity in chosen or self.entries[entity].area in chosen]:
+            within = picked
+        elif frame.area is None and (near := [one for one in within if self.entries[one].area == area is not None]):
+            within = near
+        if len(within) == 1:
+            return within
+        areas = {self.entries[entity].area for entity in within}
+        if len(areas) > 1:
+            if frame.verb == Verb.LOOK and frame.state is not None:
+                return within  # looking at all of them harms nobody
+            if None in areas:
+                raise Puzzle("ambiguous", within)
+            raise Puzzle("which_area", self._areas(within))
+        if frame.name is not None and not chosen:
+            raise Puzzle("ambiguous", within)
+        return within
+
+    def _areas(self, entities: Iterable[str]) -> list[str]:
+        here = {self.entries[entity].area for entity in entities}
+        return [area.id for area in self.home.areas if area.id in here]
+
+    def _of_kind(self, kind: str | None, aspect: str | None) -> list[str]:
+        if kind is None:
+            return []
+        if kind == "air" or (aspect in _WORDS and kind == "climate"):
+            air = self._air(aspect or "temperature")
+            return air or self._all(lambda entry: _domain(entry) == "climate" and aspect == "temperature")
+        domains = _DOMAINS.get(kind, frozenset({kind}))
+        return self._all(lambda entry: _domain(entry) in domains)
+
+    def air(self, aspect: str, area: str | None) -> list[str]:
+        """The sensors that tell of the air in an area."""
+        return [entity for entity in self._air(aspect) if self.entries[entity].area == area]
+
+    def _air(self, aspect: str) -> list[str]:
+        sensors = self._all(lambda entry: _domain(entry) == "sensor" and not _NO_AIR.search(_called(entry)))
+        told = [one for one in sensors if aspect in _WORDS and _WORDS[aspect].search(_called(self.entries[one]))]
+        return told or sensors
+
+    def contact(self, name: str | None, lock: str) -> str | None:
+        """The sensor that tells whether the door of a lock is open."""
+        area = self.entries[lock].area
+        contacts = self._all(lambda entry: _domain(entry) in ("sensor", "binary_sensor") and entry.area == area)
+        contacts = [entity for entity in contacts if _NO_AIR.search(_called(self.entries[entity]))]
+        own = [one for one in contacts if one.partition(".")[2] == lock.partition(".")[2]]
+        said = [one for one in contacts if name and any(name in said for said in _names(self.entries[one]))]
+        return next(iter([*own, *said]), None)
+
+    def _all(self, fits: Callable[[Entry], bool]) -> list[str]:
+        return [entry.entity for entry in self.home.devices if fits(entry)]
+
+    def _instead(self, frame: Frame, found: list[str]) -> list[str]:
+        if found:
+            return found[:5]
+        kind = _kind(frame)
+        return self.near(frame.name or kind or "", self._all(lambda entry: frame.area is not None and entry.area == frame.area))
+
+    def near(self, what: str, among: Iterable[str] = ()) -> list[str]:
+        """Devices whose names are most like this."""
+        return self.book.nearest(what, list(among) or list(self.entries))
+
+
+def domain(entity: str) -> str:
+    """The kind that an entity's id begins with."""
+    return entity.partition(".")[0]
+
+
+def _domain(entry: Entry) -> str:
+    return domain(entry.entity)
+
+
+def _names(entry: Entry) -> list[str]:
+    return [name.casefold() for names in entry.names.values() for name in names]
+
+
+def _called(entry: Entry) -> str:
+    return " ".join([entry.entity, *_names(entry)])
+
+
+def _kind(frame: Frame) -> str | None:
+    """The kind that is meant where none is named: "set the bedroom to 20 degrees"."""
+    if frame.kind is not None:
+        return frame.kind
+    if frame.aspect is not None:
+        return "climate" if frame.aspect == "humidity" else _KIND_OF.get(frame.aspect)
+    if frame.degrees or frame.mode is not None:
+        return "climate"
+    if frame.verb in (Verb.PLAY, Verb.PAUSE):
+        return "music"
+    if frame.verb in (Verb.LOCK, Verb.UNLOCK):
+        return "lock"
+    if frame.area is not None and (frame.percent or frame.level or frame.verb in (Verb.ON, Verb.OFF)):
+        return "light"
+    return None
+
+
+def _like(but: Frame, frame: Frame) -> Frame:
+    """What is left out is of the kind that was named: "all lights but the bedroom"."""
+    kind = but.kind if but.thing else frame.kind
+    return replace(but, verb=frame.verb, kind=kind, every=True, aspect=frame.aspect, but=None)

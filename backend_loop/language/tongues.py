@@ -1,0 +1,155 @@
+"""What is said around a wish: courtesies, what joins clauses, yes, no and cancel. One tongue a language, as data."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from backend_loop.language.meaning import Control
+
+
+@dataclass(frozen=True)
+class Tongue:
+    """How one language wraps what it wants.
+
+    Attributes:
+        opening, closing, anywhere: courtesies and fillers, at the beginning, at the end, wherever they stand.
+        request: a wish in the form of a question, and the wish.
+        joint: what stands between two clauses; the group ``then`` is there if the second waits for the first.
+        first: a word that says that what follows has an order.
+        but: an exception; the group ``rest`` is what it is an exception from, ``but`` what is left out.
+        control: words for yes, no and cancel, as they are alone.
+        unknown: how something is asked for by whatever name; the group ``what`` is the name.
+        said: what is the same in a phrase for a scene, however it is put.
+    """
+
+    opening: re.Pattern[str]
+    closing: re.Pattern[str]
+    anywhere: re.Pattern[str]
+    request: tuple[re.Pattern[str], str]
+    joint: re.Pattern[str]
+    first: re.Pattern[str]
+    but: tuple[re.Pattern[str], ...]
+    control: Mapping[Control, re.Pattern[str]]
+    unknown: tuple[re.Pattern[str], ...]
+    said: tuple[tuple[re.Pattern[str], str], ...]
+
+
+def _words(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.VERBOSE)
+
+
+_ENGLISH: Final = Tongue(
+    opening=_words(
+        r"""^(?:(?:please|kindly|hey|hi|hello|ok|okay|alright|well|so|oh|um+|uh+|now|right|and|also|just|quick(?:ly)?|
+        computer|assistant|house|could\ you|can\ you|would\ you|will\ you|do\ you\ mind|would\ you\ mind|you\ can|
+        you\ could|may\ you|i'd\ like\ you\ to|i\ would\ like\ you\ to|i\ want\ you\ to|i\ need\ you\ to|i'd\ like\ to|
+        i\ would\ like\ to|i\ want\ to|let's|lets|go\ ahead\ and|be\ so\ kind\ and|help\ me|could\ we|can\ we|can\ i|
+        could\ i|make\ sure\ to|remember\ to|try\ to|i\ think)\b[\s,]*)+"""
+    ),
+    closing=_words(
+        r"""(?:[\s,]*\b(?:please|thanks|thank\ you|thank\ you\ very\ much|for\ me|for\ us|now|right\ now|right\ away|
+        immediately|would\ you|will\ you|could\ you|can\ you|everyone|everybody|dear|darling|then|already|okay|ok|again|
+        at\ once|too|as\ well|quickly|if\ you\ can|if\ you\ don't\ mind|at\ the\ moment|currently|for\ a\ bit))+[\s.!?]*$"""
+    ),
+    anywhere=_words(r"\b(?:please|for\ me|kindly|just|also)\b"),
+    request=(_words(r"^(?:would|do)\ you\ mind\ "), ""),
+    joint=_words(
+        r"""\s*(?:[,;.!?]\s*)?(?:\band\s+)?\b(?P<then>then|after\ that|afterwards|next)\b,?\s*
+        |\s*[,;!?]\s*(?:(?:and|plus|or)\s+)?(?:also\s+)?|\s*\.(?!\d)\s*|\s+(?:and\s+also|and|plus|as\ well\ as|along\ with|
+        together\ with|&|\+)\s+"""
+    ),
+    first=_words(r"^first(?:\ of\ all)?\b[\s,]*"),
+    but=(
+        _words(
+            r"""^(?P<rest>.+?)\s*,?\s+(?:except|but\ not|but|apart\ from|other\ than|besides|excluding)(?:\ for)?\s+
+            (?P<but>.+)$"""
+        ),
+    ),
+    control={
+        "cancel": _words(
+            r"""^(?:cancel|stop|abort|undo|forget|scrap|drop)(?:\ (?:that|it|this|the\ last\ (?:one|command)|everything|
+            the\ command|my\ (?:last\ )?command|about\ it|what\ i\ said))?$
+            |^never\ ?mind$|^nevermind$|^leave\ it$|^don't\ do\ (?:that|it)$|^(?:no\ )?forget\ (?:it|that)$|^cancel$"""
+        ),
+        "yes": _words(
+            r"""^(?:yes|yeah|yep|yup|sure|ok|okay|correct|right|exactly|affirmative|absolutely|definitely|of\ course|
+            do\ it|do\ that|go\ ahead|confirm|confirmed|please\ do|i\ do|that's\ right|alright|fine|i'm\ sure|i\ am\ sure)
+            (?:[\s,]+(?:yes|please|sure|do\ it|do\ that|go\ ahead|that's\ right|i'm\ sure|i\ am\ sure|i\ do|thanks|of\ course|
+            thank\ you|correct|okay|ok))*$"""
+        ),
+        "no": _words(
+            r"""^(?:no|nope|nah|negative|don't|do\ not|not\ now|no\ way|better\ not|rather\ not|wrong)
+            (?:[\s,]+(?:no|thanks|thank\ you|please|don't|do\ not|not\ now|don't\ do\ (?:it|that)|way|wrong|i\ don't))*$"""
+        ),
+    },
+    unknown=(
+        _words(r"^(?:turn|switch|put|power)\ (?:on|off)\ (?:the\ |my\ |our\ )?(?P<what>.+)$"),
+        _words(r"^(?:turn|switch|put)\ (?:the\ |my\ |our\ )?(?P<what>.+?)\ (?:on|off)$"),
+        _words(
+            r"""^(?:open|close|shut|lock|unlock|start|stop|activate|dim|brighten|play|pause|mute|raise|lower)\ 
+            (?:the\ |my\ |our\ )?(?P<what>.+)$"""
+        ),
+        _words(r"^(?:set|change|turn|dim|put|adjust)\ (?:the\ |my\ |our\ )?(?P<what>.+?)\ (?:to|at)\ -?\d.*$"),
+        _words(r"^(?:is|are)\ (?:the\ |my\ |our\ )?(?P<what>.+?)\ (?:on|off|open|closed|locked|unlocked)$"),
+        _words(r"^(?:what's|what\ is)\ the\ (?:temperature|humidity)\ (?:in|of)\ (?:the\ |my\ |our\ )?(?P<what>.+)$"),
+    ),
+    said=(
+        (re.compile(r"\b(?:i'm|we're|we are|i've|we've)(?=\s)"), "i am"),
+        (re.compile(r"\bi am (?:now|just|all|finally) "), "i am "),
+        (re.compile(r" (?:now|everyone|everybody|all|again|then)$"), ""),
+    ),
+)
+
+_CHINESE: Final = Tongue(
+    opening=_words(
+        r"""^(?:请问|请你|请|麻烦你|麻烦|劳驾|拜托|帮我|帮忙|帮|给我|替我|能不能|能否|可不可以|可以|能|你能|你可以|我想要|我想|
+        我要|我需要|快点|快|现在就|立刻|马上|那就|那|就|喂|嘿|你好|小助手|顺便|也|还有|再|嗯|呃|啊|哦|[\s,，、])+"""
+    ),
+    closing=_words(
+        r"""(?:吧|啊|呀|哦|喔|啦|嘛|哈|谢谢你|谢谢|多谢|好吗|行吗|可以吗|好不好|行不行|拜托|麻烦了|[\s,，。！!？?.~])+$"""
+    ),
+    anywhere=_words(r"请|一下子?|帮我|麻烦你|麻烦|顺便|下子"),
+    request=(_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以).+?)[吗么]?[?？]?$"), r"\1"),
+    joint=_words(
+        r"""\s*[,，。；;!！?？]?\s*(?P<then>然后再|然后|接着再|接着|之后再|之后|以后再|完了再|(?<!不)再(?!见)|并且|并(?!排)|随后)\s*
+        |\s*[,，。；;!！?？、]+\s*(?:还有|以及|和|同时|也|并且|另外)?\s*|还有|以及|同时|另外|和|跟|与|及"""
+    ),
+    first=_words(r"^(?:先|首先)[,，\s]*"),
+    but=(
+        _words(
+            r"""^除了?(?P<but>.+?)(?:以外|之外|外)?[,，\s]+(?:请)?(?:把)?(?:其他|其它|其余|别的|剩下)?的?(?P<rest>.+)$"""
+        ),
+        _words(r"""^除了?(?P<but>.+?)(?:以外|之外)(?:把)?(?:其他|其它|其余|别的|剩下)?的?(?P<rest>.+)$"""),
+    ),
+    control={
+        "cancel": _words(
+            r"""^(?:取消|撤销|撤消|算了|不用了|停止执行|作罢|别管了|当我没说|不要了|不做了|停下来?|别弄了|撤回)
+            (?:吧|了|它|这个|那个|命令|(?:刚才|刚刚|上一个|上一条|上个)?(?:的)?(?:那个|那条)?(?:命令|操作|指令|请求)?)?$
+            |^(?:把)?(?:刚才|刚刚|上一个|上一条)(?:的)?(?:那个|那条)?(?:命令|操作|指令)?(?:取消|撤销)(?:掉|了)?$"""
+        ),
+        "yes": _words(
+            r"""^(?:是|是的|对|对的|好|好的|好呀|确定|确认|可以|行|嗯|嗯嗯|没错|当然|当然了|同意|可以的|要|要的|没问题|正确|执行|
+            就这样|是啊|对啊|好啊|行啊|我确定|我确认|确定的)(?:[,，\s]*(?:是的|对|好的|确定|可以|执行|没错|要|打开吧|做吧))*$"""
+        ),
+        "no": _words(
+            r"""^(?:不|不是|不要|不对|不行|不用|不可以|否|不了|别|不必|没有|先不要|不确定|不好|错了|不需要|别做|不是的|不要做)
+            (?:[,，\s]*(?:不要|谢谢|不用|不是|了))*$"""
+        ),
+    },
+    unknown=(
+        _words(r"^(?:打开|开启|开|关掉|关闭|关上|关|启动|停止|锁上|解锁|播放|拉上|拉开|调节)(?P<what>.+)$"),
+        _words(
+            r"^(?:把|将)?(?P<what>.+?)(?:的?(?:温度|亮度|音量))?(?:调|设|设置|设定|开|升|降)?(?:到|至|成|为)-?\d.*$"
+        ),
+        _words(r"^(?:把|将)(?P<what>.+?)(?:打开|关掉|关闭|关上|关了|关|开|锁上|解锁|启动|停止|拉上|拉开)$"),
+        _words(r"^(?P<what>.+?)(?:打开|关掉|关闭|开着吗|关了吗|开了吗|锁了吗)$"),
+        _words(r"^(?P<what>.+?)的?(?:现在)?的?(?:温度|湿度)?是?(?:多少|几)度?$"),
+    ),
+    said=(
+        (re.compile(r"^(?:我们|咱们|我|咱)?(?:现在|马上|刚刚|刚|已经|准备|正|要|想|去|得|就|先)*"), ""),
+        (re.compile(r"(?:了|啦|咯|喽|哦|啊|吧|大家|各位)+$"), ""),
+    ),
+)
+
+TONGUES: Final[Mapping[str, Tongue]] = {"en": _ENGLISH, "zh": _CHINESE}

@@ -1,0 +1,148 @@
+"""What is to be done to whom: from a clause and its devices to missions. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from backend_loop.language.frame import Frame, Verb
+from backend_loop.language.meaning import Wish
+from backend_loop.language.things import Puzzle, Things, domain
+from shared.actions import wanted
+from shared.home import Scene
+
+_POWER: Final = {Verb.ON: "turn_on", Verb.OFF: "turn_off", Verb.OPEN: "turn_on", Verb.CLOSE: "turn_off"}
+_COVER: Final = {Verb.ON: "open", Verb.OFF: "close", Verb.OPEN: "open", Verb.CLOSE: "close"}
+_LOCK: Final = {Verb.ON: "unlock", Verb.OPEN: "unlock", Verb.UNLOCK: "unlock"} | dict.fromkeys(
+    (Verb.OFF, Verb.CLOSE, Verb.LOCK), "lock"
+)
+_MUSIC: Final = {Verb.ON: "play", Verb.OFF: "pause", Verb.PLAY: "play", Verb.PAUSE: "pause"}
+_ACTIONS: Final[Mapping[str, Mapping[Verb, str]]] = {
+    "light": _POWER,
+    "switch": _POWER,
+    "fan": _POWER,
+    "climate": {**_POWER, Verb.PLAY: "turn_on", Verb.PAUSE: "turn_off"},
+    "cover": _COVER,
+    "lock": _LOCK,
+    "media_player": {**_POWER, Verb.PLAY: "play", Verb.PAUSE: "pause"},
+}
+_ASPECTS: Final = {"light": "brightness", "climate": "temperature", "cover": "position", "media_player": "volume"}
+_LEVELS: Final[Mapping[str, Mapping[str, int]]] = {
+    "brightness": {"max": 100, "half": 50, "min": 1},
+    "position": {"max": 100, "half": 50, "min": 0},
+    "volume": {"max": 100, "half": 50, "min": 10, "none": 0},
+}
+_SAFE: Final = frozenset({"lock", "turn_off", "pause"})
+"""What makes a dangerous device safe needs no second word."""
+
+_INTENTS: Final[Mapping[str, str]] = {
+    "turn_on": "HassTurnOn",
+    "turn_off": "HassTurnOff",
+    "set_brightness": "HassLightSet",
+    "set_temperature": "HassClimateSetTemperature",
+    "set_mode": "HassClimateSetMode",
+    "open": "HassOpenCover",
+    "close": "HassCloseCover",
+    "set_position": "HassSetPosition",
+    "lock": "HassLock",
+    "unlock": "HassUnlock",
+    "set_volume": "HassSetVolume",
+    "play": "HassMediaUnpause",
+    "pause": "HassMediaPause",
+}
+_STATES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "light": ("power", {"on": "on", "open": "on", "off": "off", "closed": "off"}),
+    "cover": ("position", {"on": 100, "open": 100, "off": 0, "closed": 0}),
+    "lock": ("lock", {"locked": "locked", "unlocked": "unlocked", "off": "locked", "closed": "locked"}),
+    "sensor": ("contact", {"on": "open", "open": "open", "off": "closed", "closed": "closed"}),
+}
+_POWERED: Final = frozenset({"light", "switch", "fan", "climate", "media_player"})
+_PLAYBACK: Final = {"playing": "playing", "paused": "paused", "on": "playing", "off": "paused"}
+
+
+def acts(frame: Frame, entities: Iterable[str]) -> list[Wish]:
+    """An act for each device.
+
+    Raises:
+        Puzzle: devices of this kind cannot be told that.
+    """
+    return [_act(frame, entity) for entity in entities]
+
+
+def looks(frame: Frame, entities: Iterable[str], things: Things) -> list[Wish]:
+    """A look at each device.
+
+    Raises:
+        Puzzle: devices of this kind do not show that.
+    """
+    return [_look(frame, entity, things) for entity in entities]
+
+
+def scene(one: Scene) -> Wish:
+    """A scene, as it stands in the inventory."""
+    return Wish(mission="scene.run", payload={**one.payload(), "scene": one.id}, scene=one.id)
+
+
+def intent(wish: Wish) -> str:
+    """In the words of Home Assistant where it has one."""
+    if wish.mission == "scene.run":
+        return "Scene"
+    if wish.mission == "device.query":
+        return "HassClimateGetTemperature" if wish.asks == "temperature" else "HassGetState"
+    return _INTENTS[wish.payload["action"]]
+
+
+def dangerous(wish: Wish, things: Things) -> bool:
+    """It acts on a device that is to be confirmed, and does more than to make it safe."""
+    made = wish.payload["actions"] if wish.mission == "scene.run" else [wish.payload]
+    return wish.mission != "device.query" and any(
+        things.entries[act["entity"]].confirm and act["action"] not in _SAFE for act in made if act["entity"] in things.entries
+    )
+
+
+def _act(frame: Frame, entity: str) -> Wish:
+    kind = domain(entity)
+    if frame.verb == Verb.SET:
+        action, value = _setting(frame, kind)
+    else:
+        table = _MUSIC if frame.kind == "music" else _ACTIONS.get(kind, {})
+        action, value = table.get(frame.verb, ""), None
+    try:
+        wanted(action, value)
+    except ValueError:
+        raise Puzzle("not_understood") from None
+    payload = {"entity": entity, "action": action} | ({} if value is None else {"value": value})
+    return Wish(mission="device.control", payload=payload, entity=entity)
+
+
+def _setting(frame: Frame, kind: str) -> tuple[str, Any]:
+    """The action and its value; an action that is none where the device has no such value."""
+    if frame.mode is not None and frame.aspect in (None, "mode"):
+        return ("set_mode" if kind == "climate" else "", frame.mode)
+    own = _ASPECTS.get(kind)
+    aspect = frame.aspect or ("temperature" if frame.degrees else own)
+    if aspect is None or aspect != own or (frame.percent and aspect == "temperature"):
+        return "", None
+    value = frame.number if frame.level is None else _LEVELS.get(aspect, {}).get(frame.level)
+    return f"set_{aspect}", value
+
+
+def _look(frame: Frame, entity: str, things: Things) -> Wish:
+    kind = domain(entity)
+    if kind == "lock" and frame.state in ("on", "open", "off", "closed"):
+        if (contact := things.contact(frame.name, entity)) is not None:
+            entity, kind = contact, "sensor"
+        elif frame.state in ("on", "open"):
+            return _looked(entity, "lock", "unlocked")
+    if frame.state is not None:
+        if kind == "media_player" and (frame.kind == "music" or frame.state in ("playing", "paused")):
+            return _looked(entity, "playback", _PLAYBACK.get(frame.state))
+        asks, values = _STATES["light" if kind in _POWERED else "sensor" if kind == "binary_sensor" else kind]
+        if frame.state not in values:
+            raise Puzzle("not_understood")
+        return _looked(entity, asks, values[frame.state])
+    if frame.aspect is not None and frame.aspect in ("temperature", "humidity") and kind not in ("climate", "sensor"):
+        raise Puzzle("not_understood")
+    return _looked(entity, _ASPECTS.get(kind) if frame.aspect == "setting" else frame.aspect, None)
+
+
+def _looked(entity: str, asks: str | None, expects: Any) -> Wish:
+    return Wish(mission="device.query", payload={"entity": entity}, entity=entity, asks=asks, expects=expects)
