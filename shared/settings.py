@@ -41,6 +41,12 @@ class Settings(BaseSettings):
     mqtt_url: SecretStr | None = Field(
         None, description="mqtt:// or mqtts:// URL of the broker of the devices; unset: the broker of `up`, if it runs"
     )
+    zigbee2mqtt_topic: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("zigbee2mqtt",), description="base topics of the Zigbee2MQTT bridges behind that broker, by comma"
+    )
+    discovery_prefix: str = Field(
+        "homeassistant", description="topic under which devices announce themselves as Home Assistant wants it"
+    )
     mqtt_port: int = Field(0, ge=0, le=65535, description="port of the MQTT broker of `up`, on loopback; 0: a free one")
     home_file: Path | None = Field(
         None, description="inventory of the home, which people edit while it runs; unset: home.json, in state_dir"
@@ -147,7 +153,16 @@ class Settings(BaseSettings):
     log_level: str = Field("info", description="debug, info, warning or error")
     otlp_endpoint: str | None = Field(None, description="OTLP/HTTP base URL for traces; unset: tracing is off")
 
-    @field_validator("url", "missions", "pools", "allowed_hosts", "allowed_origins", "webhook_allow", mode="before")
+    @field_validator(
+        "url",
+        "missions",
+        "pools",
+        "allowed_hosts",
+        "allowed_origins",
+        "webhook_allow",
+        "zigbee2mqtt_topic",
+        mode="before",
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
@@ -159,6 +174,14 @@ class Settings(BaseSettings):
     def _spoken(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith("sqlite:///"):
             raise ValueError("only SQLite is spoken: write sqlite:////absolute/path.sqlite")
+        return value
+
+    @field_validator("zigbee2mqtt_topic", "discovery_prefix")
+    @classmethod
+    def _is_topic(cls, value: tuple[str, ...] | str) -> tuple[str, ...] | str:
+        for topic in (value,) if isinstance(value, str) else value:
+            if not topic or {"+", "#"} & {*topic} or topic.strip("/") != topic:
+                raise ValueError(f"{topic!r} is no topic: write words with / between them, without + and #")
         return value
 
     @field_validator("webhook_secret")
