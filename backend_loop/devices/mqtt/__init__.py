@@ -1,0 +1,1 @@
+"""Devices behind an MQTT broker, in the dialects that real homes speak."""

@@ -1,0 +1,78 @@
+"""Which devices there are, by what the broker has retained of their announcements. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from backend_loop.devices.mqtt.dialects import discovery, tasmota, zigbee2mqtt
+from backend_loop.devices.mqtt.dialects.described import Described, mapping
+
+LONGEST: Final = 16 * 1024 * 1024
+"""Characters of an announcement: a bridge lists all of its devices in one."""
+
+
+class Book:
+    """All devices that were announced.
+
+    Args:
+        bases: where Zigbee2MQTT bridges speak.
+        prefix: where Home Assistant's discovery is.
+    """
+
+    def __init__(self, bases: Sequence[str], prefix: str) -> None:
+        """Nothing was announced yet."""
+        self._bases, self._prefix = tuple(bases), prefix
+        self._zigbee = dict[str, list[zigbee2mqtt.ZigbeeDevice]]()
+        self._tasmota = dict[str, dict[str, Mapping[str, Any]]]()
+        self._discovered = dict[str, discovery.DiscoveredDevice]()
+
+    @property
+    def topics(self) -> list[str]:
+        """Where announcements are made."""
+        configs = [f"{self._prefix}/+/+/config", f"{self._prefix}/+/+/+/config"]
+        return [*(f"{base}/bridge/devices" for base in self._bases), f"{tasmota.BASE}/discovery/+/+", *configs]
+
+    def hear(self, topic: str, text: str) -> bool:
+        """A message; whether it was an announcement."""
+        if len(text) > LONGEST:
+            return False
+        base = topic.removesuffix("/bridge/devices")
+        if base != topic and base in self._bases:
+            devices = zigbee2mqtt.announced(base, text)
+            if devices is not None:
+                self._zigbee[base] = devices
+            return True
+        if (found := tasmota.CONFIG.fullmatch(topic)) is not None:
+            self._tasmota.setdefault(found["mac"], {})[found["part"]] = mapping(text)
+            return True
+        if topic.startswith(f"{self._prefix}/") and topic.endswith("/config"):
+            device = discovery.announced(self._prefix, topic, text)
+            self._discovered.pop(topic, None)
+            if device is not None:
+                self._discovered[topic] = device
+            return True
+        return False
+
+    def devices(self) -> dict[str, Described]:
+        """By wire name. Bridges that announce their devices to Home Assistant besides are not heard twice."""
+        own: dict[str, Described] = {device.wire: device for device in self._own()}
+        taken = {topic for device in own.values() for topic in device.topics}
+        for device in self._discovered.values():
+            if taken.isdisjoint(one.topic for one in device.told):
+                own.setdefault(device.wire, device)
+        return own
+
+    def _own(self) -> Iterator[Described]:
+        for devices in self._zigbee.values():
+            yield from devices
+        for parts in self._tasmota.values():
+            yield from tasmota.announced(parts.get("config", {}), parts.get("sensors", {}))
+
+
+def entities(devices: Mapping[str, Described], bindings: Mapping[str, str]) -> dict[str, str]:
+    """Wire name by entity: as the inventory binds them, else by what they are and are called; the first one has it."""
+    bound = {entity: wire for wire, entity in bindings.items() if wire in devices}
+    named = set(bound.values())
+    for wire, device in sorted(devices.items()):
+        if wire not in named:
+            bound.setdefault(device.entity, wire)
+    return bound

@@ -1,0 +1,252 @@
+"""The one connection that a worker process has to the broker: who is there, what they say, and what is said to them."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Final
+from uuid import uuid4
+
+import aiomqtt
+
+from backend_loop.devices.mqtt.book import Book
+from backend_loop.devices.mqtt.bridge_clock import BridgeClock
+from backend_loop.devices.mqtt.dialects.described import mapping, number
+from backend_loop.devices.mqtt.line import Line
+from shared.clock import now_ms
+from shared.logs import get
+from shared.loop import Answer, Idle, Loop
+from shared.mqtt import MqttUrl, connect
+
+log = get(__name__)
+
+ACTS: Final = "dualloop/acts"
+ANSWERS: Final = "dualloop/answers"
+CHANGES: Final = "dualloop/changes"
+HUBS: Final = "dualloop/hubs"
+"""Where a hub says something to itself: when that comes, all that the broker had to send before has come."""
+
+SLICE_S: Final = 5.0
+SETTLE_S: Final = 5.0
+"""How long a broker may take to send what it has retained."""
+
+CONNECT_S: Final = 3.0
+AT_ONCE: Final = 50
+"""Topics in one subscription."""
+
+CAP_S: Final = 5.0
+"""Longest pause before the broker is tried again."""
+
+
+class Hub:
+    """The connection, and the devices behind it.
+
+    Args:
+        url: of the broker.
+        bases: where Zigbee2MQTT bridges speak.
+        prefix: where Home Assistant's discovery is.
+    """
+
+    def __init__(self, url: MqttUrl, bases: Iterable[str], prefix: str) -> None:
+        """Connect to nothing yet: that is the loop's business."""
+        self.url, self.lines = url, dict[str, Line]()
+        self.revision = 0
+        """Rises with every announcement that changed who is there."""
+        self._book = Book(tuple(bases), prefix)
+        self._clocks = dict[str, BridgeClock]()
+        self._routes = dict[str, list[Line]]()
+        self._subscribed, self._untold = set[str](), dict[str, None]()
+        self._identifier = f"dualloop-{uuid4().hex[:12]}"
+        self._session = contextlib.AsyncExitStack()
+        self._client: aiomqtt.Client | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._nudge, self._mark, self._ready = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.connected_at = 0
+        """Since when it hears; epoch milliseconds."""
+        self.loop = Loop(
+            "mqtt",
+            self._once,
+            trigger="outside",
+            patience_s=SLICE_S + SETTLE_S * 3,
+            vital=False,
+            describe="hears the devices behind the MQTT broker, and keeps the connection to it",
+            output="readings, and who changed what",
+            backoff_cap_s=CAP_S,
+        )
+
+    async def ready(self, within_s: float) -> bool:
+        """Whether it is connected and knows who is there, waited for so long."""
+        if not self._ready.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, within_s)):
+                    await self._ready.wait()
+        return self._ready.is_set()
+
+    async def publish(self, topic: str, payload: str, *, qos: int) -> None:
+        """Say something, never retained; with `qos` 1, return once the broker has it.
+
+        Raises:
+            aiomqtt.MqttError: there is no connection, or no answer of the broker.
+        """
+        if self._client is None:
+            raise aiomqtt.MqttError("not connected")
+        await self._client.publish(topic, payload.encode(), qos=qos)
+
+    async def close(self) -> None:
+        """Leave the broker, once the loop has ended."""
+        client, self._client, reading = self._client, None, self._reading
+        self._reading = None
+        self._ready.clear()
+        if reading is not None:
+            reading.cancel()
+            await asyncio.wait({reading})
+        with contextlib.suppress(aiomqtt.MqttError):
+            await self._session.aclose()
+        self._session = contextlib.AsyncExitStack()
+        if client is not None:
+            for line in self.lines.values():
+                line.lose_touch()
+
+    async def _once(self) -> Answer:
+        """Hear for a while; connect first where that is to be done."""
+        if self._reading is None:
+            await self._open()
+        reading, nudged = self._reading, asyncio.ensure_future(self._nudge.wait())
+        assert reading is not None, "it was opened"  # noqa: S101
+        try:
+            await asyncio.wait({reading, nudged}, timeout=SLICE_S, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            nudged.cancel()
+        try:
+            if reading.done():
+                reading.result()
+            self._nudge.clear()
+            await self._listen()
+            await self._tell()
+        except aiomqtt.MqttError as error:
+            log.warning("broker lost", broker=str(self.url), error=str(error))
+            await self.close()
+            raise
+        return Idle()
+
+    async def _open(self) -> None:
+        client = connect(self.url, identifier=self._identifier, wait_s=CONNECT_S)
+        entering = asyncio.ensure_future(self._session.enter_async_context(client))
+        try:
+            await asyncio.shield(entering)  # it connects in a thread, which cannot be interrupted
+        except asyncio.CancelledError:
+            await asyncio.wait({entering})
+            await self.close()
+            raise
+        self._client, self._subscribed = client, set()
+        self._reading = asyncio.create_task(self._hear(client), name="mqtt reading")
+        try:
+            await self._settle(client)
+        except BaseException:
+            await self.close()
+            raise
+        log.info("broker there", broker=str(self.url), devices=len(self.lines))
+
+    async def _settle(self, client: aiomqtt.Client) -> None:
+        """Hear who is there, then how they were; only then may anybody ask."""
+        self.connected_at = now_ms()
+        own = f"{HUBS}/{self._identifier}"
+        await client.subscribe([(topic, 1) for topic in (own, *self._book.topics, f"{ACTS}/#", f"{ANSWERS}/#")])
+        await self._marked(client, own)
+        await self._listen()
+        await self._marked(client, own)
+        self._ready.set()
+
+    async def _marked(self, client: aiomqtt.Client, own: str) -> None:
+        self._mark.clear()
+        await client.publish(own, b"", qos=1)
+        try:
+            async with asyncio.timeout(SETTLE_S):
+                await self._mark.wait()
+        except TimeoutError:
+            log.warning("broker slow to send what it has retained", broker=str(self.url))
+
+    async def _listen(self) -> None:
+        """Subscribe to what new devices say."""
+        new = [topic for topic in self._routes if topic not in self._subscribed]
+        for begin in range(0, len(new), AT_ONCE):
+            if self._client is None:
+                return
+            topics = new[begin : begin + AT_ONCE]
+            await self._client.subscribe([(topic, 1) for topic in topics])
+            self._subscribed.update(topics)
+
+    async def _tell(self) -> None:
+        """Hand on who changed what, for workers that begin later."""
+        while self._untold and self._client is not None:
+            wire = next(iter(self._untold))
+            del self._untold[wire]
+            if wire in self.lines:
+                told = self.lines[wire].tracker.told()
+                await self._client.publish(f"{CHANGES}/{wire}", told.encode(), qos=1, retain=True)
+
+    async def _hear(self, client: aiomqtt.Client) -> None:
+        async for message in client.messages:
+            topic, payload = message.topic.value, message.payload
+            try:
+                text = payload.decode() if isinstance(payload, bytes) else ""
+                self._take(topic, text, retained=message.retain)
+            except UnicodeDecodeError:
+                log.debug("no text", topic=topic)
+            except Exception:  # a message that trips us must not cost the connection, again and again
+                log.exception("message not understood", topic=topic)
+
+    def _take(self, topic: str, text: str, *, retained: bool) -> None:
+        space, _, rest = topic.partition("/")
+        if space == "dualloop" and self._own(topic, rest, text, retained=retained):
+            return
+        if self._book.hear(topic, text):
+            self._announced()
+        now = now_ms()
+        for line in self._routes.get(topic, ()):
+            if line.hear(topic, text, retained=retained, now=now):
+                self._untold[line.described.wire] = None
+                self._nudge.set()
+
+    def _own(self, topic: str, rest: str, text: str, *, retained: bool) -> bool:
+        """What workers, and devices of our own kind, say among themselves."""
+        if topic == f"{HUBS}/{self._identifier}":
+            self._mark.set()
+            return True
+        kind, _, wire = rest.partition("/")
+        line = self.lines.get(wire)
+        if kind not in {"acts", "answers", "changes"}:
+            return False
+        if line is None:
+            return True
+        if kind == "changes":
+            if text and line.tracker.adopt(text):
+                self._untold[wire] = None
+                self._nudge.set()
+        elif not retained:
+            told = mapping(text)
+            if kind == "answers":
+                line.answered(told)
+            elif isinstance(values := told.get("values"), Mapping) and isinstance(told.get("key"), str):
+                fence = number(told.get("fence"))
+                line.tracker.announce(told["key"], int(fence or 0), values, now_ms())
+        return True
+
+    def _announced(self) -> None:
+        """Somebody was announced: new ones are taken in, the gone forgotten, the rest stay as they are."""
+        devices = self._book.devices()
+        if devices == {wire: line.described for wire, line in self.lines.items()}:
+            return
+        lines = dict[str, Line]()
+        for wire, device in devices.items():
+            line = self.lines.get(wire)
+            if line is None:
+                line = Line(device, self._clocks.setdefault(device.bridge, BridgeClock()))
+            elif line.described != device:
+                line.redescribe(device)
+            lines[wire] = line
+        self.lines, self._routes = lines, {}
+        for wire, line in lines.items():
+            for topic in (f"{CHANGES}/{wire}", *line.described.topics):
+                self._routes.setdefault(topic, []).append(line)
+        self.revision += 1
+        self._nudge.set()
