@@ -42,7 +42,7 @@ class Part:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     ready: str | None = None
-    """URL that answers once it is ready: ``http://`` below 500, ``unix://``, ``redis://`` a PING, ``mqtt://`` at all."""
+    """What answers once it is ready: ``http://`` below 500, ``unix://`` and ``redis://`` a PING, ``mqtt://`` at all."""
     log: Path | None = None
     """Where its output goes; None: to the terminal."""
     grace_s: float = 10.0

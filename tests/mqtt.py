@@ -44,6 +44,13 @@ Said = tuple[str, Payload] | tuple[str, Payload, bool]
 """Topic, payload, and whether the broker shall retain it."""
 
 
+def mosquitto_program() -> str:
+    """Where it is installed: Debian has it where only root looks."""
+    program = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
+    assert program is not None, "these tests want a mosquitto: apt-get install mosquitto"
+    return program
+
+
 class Broker:
     """A mosquitto that a test may do anything to; one that is started again has forgotten what it retained."""
 
@@ -56,11 +63,8 @@ class Broker:
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
-        program = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
-        if program is None:
-            pytest.skip("no mosquitto here")
         self.process = subprocess.Popen(
-            [program, "-c", self._config],
+            [mosquitto_program(), "-c", self._config],
             preexec_fn=ends_with_parent(),  # noqa: PLW1509  fixtures run in the main thread
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

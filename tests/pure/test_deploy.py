@@ -11,17 +11,26 @@ import pytest
 from ruamel.yaml import YAML
 
 from backend_loop.database import path_of
+from shared.mqtt import MqttUrl
 from shared.settings import Settings
 from tests import compose
 
 ROOT = compose.FILE.parent
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text()
+BROKER = ROOT / "deploy" / "mosquitto.conf"
 SERVICES = compose.services()
 
 
 def run(*command: str | Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def listener() -> int:
+    """The port of the broker in its container."""
+    found = re.search(r"^listener (\d+)$", BROKER.read_text(), re.MULTILINE)
+    assert found
+    return int(found[1])
 
 
 def is_compose(file: Path) -> None:
@@ -87,11 +96,14 @@ def test_its_variables_are_settings(name: str) -> None:
 
 def test_the_addresses_lead_to_a_service_that_serves_that_name() -> None:
     front, worker, home = (compose.settings(SERVICES[name]) for name in compose.OURS)
+    assert home.mqtt_url == worker.mqtt_url
     for one in (front, worker):
         at = urlsplit(one.home_url or "")
         assert (at.hostname, at.port) == ("home", home.home_port)
         assert at.hostname in home.allowed_hosts
         assert urlsplit(one.redis_url or "").hostname == "valkey"
+        broker = MqttUrl.parse(one.mqtt_url.get_secret_value() if one.mqtt_url else "")
+        assert (broker.host, broker.port) == ("mosquitto", listener())
         (told,) = one.url
         assert (urlsplit(told).hostname, urlsplit(told).port) == ("foreground", front.port)
     assert {"localhost", "127.0.0.1", "foreground"} <= set(front.allowed_hosts)
@@ -126,12 +138,28 @@ def test_what_workers_write_is_what_the_foreground_gives_out() -> None:
     folder = str(compose.settings(worker).files_dir)
     assert str(compose.settings(front).files_dir) == folder
     assert f"files:{folder}" in worker["volumes"]
-    assert front["volumes"] == [f"files:{folder}:ro"]
+    assert f"files:{folder}:ro" in front["volumes"]
     assert Path(path_of(compose.settings(worker).database_url)).parent.name == "dualloop-data"
     mounted = [volume.split(":")[1] for service in (front, worker) for volume in service["volumes"]]
-    owned = re.search(r"install --directory --owner=dualloop .*", DOCKERFILE)
+    owned = re.search(r"install --directory --owner=dualloop (?:.*\\\n)*.*", DOCKERFILE)
     assert owned is not None
     assert set(mounted) <= set(owned[0].split())
+
+
+def test_the_broker_is_configured_as_its_clients_need_it() -> None:
+    (given,) = SERVICES["mosquitto"]["configs"]
+    configs = YAML(typ="safe").load(compose.FILE.read_text())["configs"]
+    assert configs == {given["source"]: {"file": f"./{BROKER.relative_to(ROOT)}"}}
+    assert given["target"] == "/mosquitto/config/mosquitto.conf"
+    assert "set_tcp_nodelay true" in BROKER.read_text().splitlines(), "else a question takes 44 ms"
+
+
+def test_the_inventory_is_in_a_volume_that_begins_with_the_demonstration() -> None:
+    front = SERVICES["foreground"]
+    path = compose.settings(front).home_file
+    assert path is not None
+    assert f"inventory:{path.parent}" in front["volumes"], "it is edited by way of the foreground"
+    assert f"COPY --chown=dualloop:dualloop dualloop/home/inventory.json {path}\n" in DOCKERFILE
 
 
 def test_what_the_image_is_made_of_is_there_and_not_ignored() -> None:

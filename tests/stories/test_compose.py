@@ -6,7 +6,9 @@ ones. What an engine adds, the image and the network, is not shown here.
 
 import contextlib
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +23,7 @@ from dualloop.lifeline import ends_with_parent
 from dualloop.parts import free_port
 from dualloop.redis_program import bundled_program
 from tests import compose
+from tests.mqtt import mosquitto_program
 from tests.waiting import until
 
 LOCAL: Final = "127.0.0.1"
@@ -36,10 +39,12 @@ class Containers:
         self.folder = folder
         self.ports = {name: free_port(LOCAL) for name in self.services}
         self.processes: dict[str, list[subprocess.Popen[bytes]]] = {}
+        (folder / "volume-home").mkdir()  # which the image begins with this file
+        shutil.copy(compose.FILE.parent / "dualloop" / "home" / "inventory.json", folder / "volume-home" / "home.json")
 
     def here(self, value: str, service: str) -> str:
         """A value with the addresses of this machine."""
-        for name, inside in (("valkey", "6379"), *((name, "8000") for name in compose.OURS)):
+        for name, inside in (("valkey", "6379"), ("mosquitto", "1883"), *((name, "8000") for name in compose.OURS)):
             value = value.replace(f"//{name}:{inside}", f"//{LOCAL}:{self.ports[name]}")
         value = value.replace("/var/lib/dualloop-", f"{self.folder}/volume-")
         return {"0.0.0.0": LOCAL, "8000": str(self.ports[service])}.get(value, value)  # noqa: S104  replaced, not bound
@@ -58,7 +63,7 @@ class Containers:
             folder.mkdir()
             with (folder / "log").open("wb") as log:
                 process = subprocess.Popen(
-                    self._argv(name, service["command"]),
+                    self._argv(name, service.get("command", [])),
                     cwd=folder,
                     env=self._env(name, service, folder),
                     preexec_fn=ends_with_parent(),  # noqa: PLW1509  tests run in the main thread
@@ -71,6 +76,8 @@ class Containers:
             assert process.poll() is None, (folder / "log").read_text()
 
     def _argv(self, name: str, command: list[str]) -> list[str]:
+        if name == "mosquitto":
+            return [mosquitto_program(), "-c", str(self._broker_config())]
         if name != "valkey":
             return [sys.executable, "-m", "dualloop", *command]
         program = bundled_program()
@@ -78,6 +85,12 @@ class Containers:
             pytest.skip("no bundled server here")
         assert command[0] == "valkey-server"
         return [str(program.path), *command[1:], "--bind", LOCAL, "--port", str(self.ports[name])]
+
+    def _broker_config(self) -> Path:
+        """As it is deployed, on a port of this machine."""
+        config, deployed = self.folder / "mosquitto.conf", compose.FILE.parent / "deploy" / "mosquitto.conf"
+        config.write_text(deployed.read_text().replace("listener 1883", f"listener {self.ports['mosquitto']} {LOCAL}"))
+        return config
 
     def _env(self, name: str, service: dict[str, Any], folder: Path) -> dict[str, str]:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(compose.PREFIX)}
@@ -87,6 +100,10 @@ class Containers:
     def healthy(self, name: str) -> bool:
         """Its own health check, as it is written."""
         kind, *words = self.services[name]["healthcheck"]["test"]
+        if words[0] == "mosquitto_sub":  # likewise
+            with contextlib.suppress(OSError), socket.create_connection((LOCAL, self.ports[name]), timeout=1):
+                return True
+            return False
         if kind == "CMD-SHELL":  # valkey-cli is in the image, not here
             with contextlib.suppress(redis.RedisError), redis.Redis(LOCAL, self.ports[name]) as client:
                 return bool(client.ping())
@@ -127,11 +144,13 @@ def test_the_services_find_each_other_serve_their_names_and_stop_in_time(contain
             assert sent.status_code == 202, sent.text
         result = client.get(sent.json()["links"]["result"], params={"wait": 20}).json()
         assert result["status"] == "SUCCEEDED"
+        assert client.get("/v1/home").json()["inventory"]["areas"]
         assert client.get("/v1/home/devices/light.hall").json()["value"]["power"] == "on"
         assert client.get("/v1/mission-types", headers={"host": "elsewhere"}).status_code == 421
     home = f"http://{LOCAL}:{containers.ports['home']}/devices/light.hall"
     assert httpx.get(home, headers={"host": "home:8000"}, trust_env=False).status_code == 200
-    assert [containers.stop(name) for name in ("foreground", "background", "home", "valkey")] == [[0], [0, 0], [0], [0]]
+    in_order = ("foreground", "background", "home", "mosquitto", "valkey")
+    assert [containers.stop(name) for name in in_order] == [[0], [0, 0], [0], [0], [0]]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="has one loopback address")
