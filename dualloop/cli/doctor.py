@@ -18,7 +18,7 @@ _NAME = 19
 
 @commands.command()
 def doctor(*, json: Json = False) -> None:
-    """Check settings, folder, Redis, clocks, workers and foreground; exit code 1 if one of them fails."""
+    """Check settings, folder, Redis, clocks, workers, broker and foreground; exit code 1 if one of them fails."""
     from dualloop.doctor import examine, told  # noqa: PLC0415  other commands start without it
 
     settings, findings = Settings(), list["Finding"]()

@@ -124,7 +124,7 @@ def fault(  # noqa: PLR0913  a fault each
     switches = {"offline": offline, "silent": silent, "refuse": refuses, "lie": lies, "lose_answer": lose_answer}
     switches |= {"observe_stale": stale, "duplicate": duplicates}
     waits = {"latency_ms": slow, "act_latency_ms": slow_answer, "late_ms": late}
-    faults = {name: on for name, on in switches.items() if on}
+    faults: Document = {name: on for name, on in switches.items() if on}
     faults |= {name: round(seconds * 1000) for name, seconds in waits.items() if seconds}
     told = ask(lambda client: client.home.intervene(entity, faults=faults))
     if json:

@@ -1,4 +1,4 @@
-"""Whether what Dual Loop stands on is sound: settings, folder, Redis, processes. Looks only; changes nothing.
+"""Whether what Dual Loop stands on is sound: settings, folder, Redis, broker, processes. Looks only; changes nothing.
 
 Each finding says what is, and where it is not well, what to do.
 """
@@ -15,6 +15,7 @@ import redis
 
 from dualloop.address import local_url
 from dualloop.client import configured_urls
+from dualloop.doctor.broker import broker
 from dualloop.doctor.finding import Finding, fail, ok, warn
 from dualloop.doctor.fleet import fleet
 from dualloop.doctor.server import server
@@ -36,6 +37,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         yield fail("redis", detail, "set it, or run: dualloop up")
     else:
         yield from _redis(url, settings)
+    yield from broker(settings)
     for foreground in configured_urls(settings):
         yield _ready("foreground", foreground, "start it: dualloop up, or dualloop foreground")
     yield from _processes(settings)
