@@ -21,6 +21,7 @@ from frontend_loop.feed import AGAIN_S, Feed
 from frontend_loop.home_file import HomeFile
 from frontend_loop.hosts import HostCheck
 from frontend_loop.ingress import http, ws
+from frontend_loop.ingress.batch import batch_router
 from frontend_loop.ingress.files import files_router
 from frontend_loop.ingress.home import home_router
 from frontend_loop.ingress.inventory import inventory_router
@@ -103,6 +104,7 @@ class Foreground:
         problems.install(app)
         app.router.routes.extend(health.routes(self.checks))
         app.include_router(http.router(self.commands, self.results, self.settings))
+        app.include_router(batch_router(self.door, self.settings))
         app.include_router(types_router(self.catalogue))
         bodies, kinds = Bodies(self.settings), Kinds(self.link, self.catalogue)
         operating = Operating(self.control, kinds)
