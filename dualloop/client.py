@@ -85,10 +85,23 @@ class Client(Verbs):
             ClientProblem: it was refused.
             UnreachableError: it was not accepted, or (`sent`) nobody can tell.
         """
+        return await self._send({"type": type, "payload": payload or {}}, options)
+
+    async def say(self, text: str, **options: Any) -> Ack:
+        """Send what is said in words; in its result `text` is the answer, and `answers` the command that it was one to.
+
+        Args:
+            text: such as ``turn on the living room light`` or ``打开客厅空调，调到26度``.
+            options: further fields of the command, ``locale session area …``; None: left out.
+
+        Raises:
+            ClientProblem, UnreachableError: as `submit`.
+        """
+        return await self._send({"text": text}, options)
+
+    async def _send(self, command: dict[str, Any], options: Mapping[str, Any]) -> Ack:
         given = {name: value for name, value in options.items() if value is not None}
-        document = await self._exchange.ask(
-            "POST", "/v1/commands", body={"type": type, "payload": payload or {}, **given}
-        )
+        document = await self._exchange.ask("POST", "/v1/commands", body={**command, **given})
         return Ack(**{field.name: document[field.name] for field in fields(Ack)})
 
     async def result(self, correlation_id: str, wait: float = 0.0) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Send a command, watch a mission, and say why it is where it is."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from dualloop.cli.output import Json, between, clean, machine, say, section
 from dualloop.cli.pace import line
 from dualloop.errors import Refusal
 from frontend_loop.progress import of
+from shared.sessions import TYPE
 from shared.status import Priority, Status
 
 if TYPE_CHECKING:
@@ -23,28 +25,42 @@ commands = typer.Typer()
 
 @commands.command()
 def send(  # noqa: PLR0913  the options of the command
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="What you want, in words.", show_default=False)
+    ] = None,
     *,
-    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help="Mission type; see: dualloop types ls.")],
+    type_: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="Mission type; see: dualloop types ls.")
+    ] = None,
     payload: Annotated[str, typer.Option(metavar="JSON", help="A JSON object; - reads it from standard input.")] = "{}",
+    locale: Annotated[str | None, typer.Option(help="Language of the text. Default: as it looks.")] = None,
+    area: Annotated[str | None, typer.Option(help="Where you are, such as kitchen.")] = None,
+    session: Annotated[str | None, typer.Option(help="Ties what you say together: questions, and cancel that.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the result; exit code 1 unless SUCCEEDED.")] = False,
     priority: Annotated[Priority | None, typer.Option(help="Default: the type's.", show_default=False)] = None,
     deadline: Annotated[float | None, typer.Option(metavar="SECONDS", help="Default: the type's.")] = None,
     target: Annotated[str | None, typer.Option(help="What is acted on. Default: by the type's rule.")] = None,
     json: Json = False,
 ) -> None:
-    """Send a command."""
+    """Send a command: TEXT in words, or a --type with its --payload."""
+    if (text is None) == (type_ is None):
+        raise Refusal('Say what you want in words, such as dualloop send "turn on the hall light", or give a --type.')
     body = json_object(payload, "payload")
     sent: list[Ack] = []
 
     async def work(client: "Client") -> dict[str, Any] | None:
-        options = {"priority": priority, "deadline_s": deadline, "target": target}
-        sent.append(await client.submit(type_, body, **options))
+        options = {"priority": priority, "deadline_s": deadline, "target": target, "area": area, "session": session}
+        if type_ is None:
+            sent.append(await client.say(str(text), locale=locale, **options))
+        else:
+            sent.append(await client.submit(type_, body, **options))
         if not wait:
             return None
         if json:
-            return await client.wait(sent[0].correlation_id)
-        with following(f"waiting for {type_}", events=False) as follower:
-            return await followed(client, sent[0].correlation_id, follower)
+            return await _answered(client.wait, await client.wait(sent[0].correlation_id))
+        with following(f"waiting for {sent[0].type}", events=False) as follower:
+            hear = functools.partial(followed, client, follower=Aloud(follower))
+            return await _answered(hear, await hear(sent[0].correlation_id))
 
     result = ask(work, "It goes on: only the waiting has ended.")
     ack = sent[0]
@@ -55,6 +71,27 @@ def send(  # noqa: PLR0913  the options of the command
     else:
         say(f"Accepted {ack.type} as {ack.correlation_id}")
         say(f"See it run: dualloop watch {ack.correlation_id}", "dim")
+
+
+class Aloud:
+    """Prints what a mission says before its end, and has all else followed as ever."""
+
+    def __init__(self, follower: Follower) -> None:
+        """In front of `follower`."""
+        self._follower = follower
+
+    def take(self, frame: Frame) -> None:
+        """See `Follower`."""
+        said = (frame.get("data") or {}).get("spoken") if frame["op"] == "event" else None
+        if isinstance(said, str) and said:
+            say(said)
+        self._follower.take(frame)
+
+
+async def _answered(wait: Callable[[str], Awaitable[dict[str, Any]]], result: dict[str, Any]) -> dict[str, Any]:
+    """The end of the command that an utterance was an answer to; its own, if it was none."""
+    answers = (result["result"] or {}).get("answers")
+    return await wait(answers) if result["type"] == TYPE and isinstance(answers, str) else result
 
 
 @commands.command()
@@ -116,12 +153,15 @@ def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2) -> Non
     if json:
         machine({name: value for name, value in result.items() if name != "op"}, indent=indent)
     else:
-        took = between(result["created_at"], result["finished_at"])
+        took, told = between(result["created_at"], result["finished_at"]), result["result"]
+        if spoken := result["type"] == TYPE and told is not None and "text" in told:
+            say(told["text"] or f"It is the same as {told.get('same_as')}.", "bold")
         say(f"{status} after {took}", "green" if status == Status.SUCCEEDED else "yellow")
         say(result["task_id"], "dim")
         if (progress := of(result["progress"])) is not None:
             say(line(progress), "dim")
-        section("Result", result["result"])
+        if not spoken:
+            section("Result", told)
         section("Freshness", result["freshness"])
     if status != Status.SUCCEEDED:
         raise Refusal(clean(_ending(result)))
