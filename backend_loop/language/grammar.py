@@ -13,13 +13,14 @@ from io import StringIO
 from itertools import islice
 from typing import Any, Final
 
-from hassil import Intents, RecognizeResult, recognize_all
+from hassil import Intents
 from hassil.expression import TextChunk
 from hassil.intents import SlotList, TextSlotList, TextSlotValue, WildcardSlotList
 from hassil.sample import sample_expression
 from home_assistant_intents import get_intents, get_languages
 
 from backend_loop.language.frame import Frame, Verb
+from backend_loop.language.matching import Reading, prepare, readings
 from backend_loop.language.names import NameBook
 from backend_loop.language.numbers import number
 
@@ -74,21 +75,22 @@ class Grammar:
     kinds: frozenset[str]
     """Words for a kind of device."""
 
-    def read(self, text: str, book: NameBook) -> Frame | None:
+    def read(self, text: str, book: NameBook, *, stock: bool = True) -> Frame | None:
         """What a clause says; None: it is no sentence of this language.
 
         Args:
             text: folded, numbers as digits.
             book: the home's names.
+            stock: also by the sentences of the community.
         """
         lists = _lists(text, book)
         if self.own is not None:
-            readings = [_own(found, book) for found in islice(recognize_all(text, self.own, lists), MOST_READINGS)]
-            if readings:
-                return min(readings, key=_rank)
-        if self.stock is not None:
-            for found in islice(recognize_all(text, self.stock, lists), MOST_READINGS):
-                if (frame := _stock(found, book)) is not None:
+            own = [_own(reading, book) for reading in islice(readings(text, self.own, lists), MOST_READINGS)]
+            if own:
+                return min(own, key=_rank)
+        if stock and self.stock is not None:
+            for reading in islice(readings(text, self.stock, lists), MOST_READINGS):
+                if (frame := _stock(reading, book)) is not None:
                     return frame
         return None
 
@@ -103,7 +105,11 @@ def grammar(language: str) -> Grammar:
     folder = files("backend_loop.language") / "sentences" / f"{language.split('-')[0]}.yaml"
     if folder.is_file():
         own = Intents.from_yaml(StringIO(folder.read_text(encoding="utf-8")))
-    return Grammar(own, _community(language), _kind_words(own))
+    stock = _community(language)
+    for intents in (own, stock):
+        if intents is not None:
+            prepare(intents)
+    return Grammar(own, stock, _kind_words(own))
 
 
 def _community(language: str) -> Intents | None:
@@ -158,9 +164,9 @@ def _list(name: str, values: Mapping[str, str], domains: Mapping[str, str] | Non
     )
 
 
-def _own(found: RecognizeResult, book: NameBook) -> Frame:
-    slots = {name: entity.value for name, entity in found.entities.items()}
-    amount, verb, name = slots.get("number"), _VERBS[found.intent.name], slots.get("name")
+def _own(reading: Reading, book: NameBook) -> Frame:
+    slots = reading.slots
+    amount, verb, name = slots.get("number"), _VERBS[reading.intent], slots.get("name")
     degrees = "unit" in slots
     return Frame(
         verb=verb,
@@ -183,10 +189,9 @@ def _own(found: RecognizeResult, book: NameBook) -> Frame:
     )
 
 
-def _stock(found: RecognizeResult, book: NameBook) -> Frame | None:
+def _stock(reading: Reading, book: NameBook) -> Frame | None:
     """The same of a sentence of the community; None: it asks for what no device here can do, a colour or a floor."""
-    slots = {name: entity.value for name, entity in found.entities.items()}
-    intent = found.intent.name
+    slots, intent = reading.slots, reading.intent
     if not slots.keys() <= _UNDERSTOOD:
         return None
     amount = next((slots[name] for name in _AMOUNTS if name in slots), None)
@@ -196,14 +201,14 @@ def _stock(found: RecognizeResult, book: NameBook) -> Frame | None:
     if isinstance(kind, list):
         kind = kind[0]
     verb = _VERBS[intent]
-    if found.context.get("domain") == "lock" and verb in (Verb.ON, Verb.OFF):
+    if reading.context.get("domain") == "lock" and verb in (Verb.ON, Verb.OFF):
         verb = Verb.LOCK if verb == Verb.ON else Verb.UNLOCK
     return Frame(
         verb=verb,
         name=slots.get("name"),
         area=slots.get("area"),
         kind=_KINDS.get(kind, kind) if kind is not None and "name" not in slots else None,
-        every=found.response in ("lights_all", "all", "which", "any", "how_many"),
+        every=reading.response in ("lights_all", "all", "which", "any", "how_many"),
         aspect=_ASPECTS.get(intent),
         number=number(str(amount)) if amount is not None else None,
         percent=intent in ("HassLightSet", "HassSetPosition", "HassSetVolume"),

@@ -124,7 +124,7 @@ class _Reader:
         return outside(text, self._book.spans(text), lambda gap: digits(gap, self._language))
 
     def _wishes(self, text: str, area: str | None, chosen: frozenset[str]) -> tuple[list[Wish], bool]:
-        whole = self._alone(text)
+        whole = self._alone(text, stock=False)
         clauses = Clauses((text,))
         if whole is not None and whole.verb != Verb.BARE:
             frames: Sequence[Frame] = [whole]
@@ -153,12 +153,12 @@ class _Reader:
             raise Puzzle("not_understood")
         return frames
 
-    def _alone(self, text: str) -> Frame | None:
+    def _alone(self, text: str, *, stock: bool = True) -> Frame | None:
         """One clause by itself: a scene's phrase, or a sentence of the grammar."""
         scene = self._book.phrases.get(text) or self._phrases.get(phrase(text, self._tongue))
         if scene is not None:
             return Frame(Verb.SCENE, scene=scene)
-        return self._grammar.read(text, self._book)
+        return self._grammar.read(text, self._book, stock=stock)
 
     def _of(self, frame: Frame, area: str | None, chosen: frozenset[str]) -> list[Wish]:
         if frame.verb == Verb.SCENE:
