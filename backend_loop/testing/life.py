@@ -170,6 +170,7 @@ class Life:
             model=Model(f"{script.BASE_URL}/model", services),
             spawning=world.spawning,
             sessions=KitSessions(world),
+            home=lambda: world.setting.inventory,
             files=world.files,
             database=world.database,
         )
