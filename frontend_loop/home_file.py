@@ -7,6 +7,7 @@ fault changes nothing: its sentence is logged, and told to all by Redis, until t
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -72,7 +73,7 @@ class HomeFile:
         self._link, self._path, self._wanted = link, path, wanted
         self._where = f"{socket.gethostname()}:{path}"
         self._mutex = asyncio.Lock()
-        self._agreed: tuple[Stamp | None, str] | None = None  # of the file, and the revision in Redis
+        self._agreed: tuple[Stamp | None, str] | None = None  # of the file as it was heeded, and the revision in Redis
         self._said = ""
         self.loop = Loop(
             "home-file",
@@ -110,8 +111,12 @@ class HomeFile:
         return await asyncio.to_thread(_write_beside, self._path, inventory.text())
 
     async def put(self, prepared: Path, revision: str) -> None:
-        """Let what was prepared take the file's place; Redis has this revision."""
-        await asyncio.to_thread(os.replace, prepared, self._path)
+        """Let what was prepared take the file's place; Redis has this revision.
+
+        Raises:
+            OSError: it does not, and is tried again by the loop.
+        """
+        await asyncio.to_thread(os.replace, prepared, self._path.resolve())
         self._agreed = await asyncio.to_thread(_stamp, self._path), revision
 
     def drop(self, prepared: Path) -> None:
@@ -165,9 +170,7 @@ class HomeFile:
         if stored.trouble is None or stored.trouble["detail"] != sentence:
             told: dict[str, Any] = {"file": self._path.name, "where": self._where, "detail": sentence, "errors": errors}
             await tell_trouble(self._link, {**told, "at": rfc3339(now_ms())})
-        # not agreed with: a file that is put right was edited, whatever has happened in Redis meanwhile
-        before = None if self._agreed is None else self._agreed[0]
-        self._said, self._agreed = sentence, (before, stored.revision)
+        self._said, self._agreed = sentence, (sight.stamp, stored.revision)
 
     async def _follow(self, sight: Sight, stored: Stored) -> Sight:
         """Write what lies in Redis into the file; one that cannot be written stays as it is."""
@@ -209,6 +212,9 @@ def _unread(detail: str) -> InventoryError:
 
 
 def _write_beside(path: Path, content: bytes) -> Path:
+    path = path.resolve()  # of a link the file that it leads to is replaced, and not the link
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.new")
     with fresh.open("wb") as opened:
