@@ -77,7 +77,8 @@ class TasmotaDevice(Described):
         values = self._values(told if isinstance(told, dict) else {})
         if not values:
             return None
-        return Heard(values, told_at=_instant(told.get("Time")), within_ms=SECOND_MS)
+        told_at = _instant(told.get("Time"))
+        return Heard(values) if told_at is None else Heard(values, told_at=told_at, within_ms=SECOND_MS)
 
     def _values(self, told: Mapping[str, Any]) -> dict[str, Any]:
         values = dict[str, Any]()

@@ -226,9 +226,8 @@ def _features(compound: Mapping[str, Any]) -> Iterator[Feature]:
             yield Feature("lock", key, access, LOCKS, words=words)
         elif name == "system_mode":
             known = [word for word in _list(one.get("values")) if isinstance(word, str) and word != "off"]
-            words = tuple((word, MODES.get(word, word)) for word in known)
-            if words:
-                yield Feature("mode", key, access, tuple(ours for _, ours in words), words=words)
+            if modes := tuple((word, MODES.get(word, word)) for word in known):
+                yield Feature("mode", key, access, tuple(ours for _, ours in modes), words=modes)
         elif name in NAMES:
             yield _numeric(NAMES[name], key, access, one)
 
