@@ -105,7 +105,9 @@ def _with_verbs(frames: list[Frame]) -> list[Frame]:
 
 def _with_things(frames: list[Frame]) -> list[Frame]:
     given = list(frames)
-    for n in range(len(given) - 2, -1, -1):  # from behind: "the kitchen and bedroom lights", "the light and AC in the hall"
+    for n in range(
+        len(given) - 2, -1, -1
+    ):  # from behind: "the kitchen and bedroom lights", "the light and AC in the hall"
         one, after = given[n], given[n + 1]
         if not one.thing and one.area is not None and after.thing and one.verb == after.verb and not one.aspect:
             given[n] = replace(one, kind=after.kind or after.own_kind)

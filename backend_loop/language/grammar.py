@@ -61,9 +61,7 @@ _ASPECTS: Final[Mapping[str, str]] = {
 }
 _KINDS: Final[Mapping[str, str]] = {"media_player": "speaker", "binary_sensor": "contact"}
 _AMOUNTS: Final = ("temperature", "brightness", "position", "volume_level")
-_UNDERSTOOD: Final = frozenset(
-    {"name", "area", "domain", "device_class", "state", "preferred_area_id", *_AMOUNTS}
-)
+_UNDERSTOOD: Final = frozenset({"name", "area", "domain", "device_class", "state", "preferred_area_id", *_AMOUNTS})
 
 
 @dataclass(frozen=True)
@@ -230,5 +228,3 @@ def _rank(frame: Frame) -> tuple[Any, ...]:
         frame.aspect is None,
         list(Verb).index(frame.verb),
     )
-
-

@@ -62,7 +62,7 @@ class _Reader:
         self._grammar: Grammar = grammar(language)
         self._tongue: Tongue = TONGUES.get(language.split("-")[0], TONGUES["en"])
         self._book: NameBook = book(home, language, self._grammar.kinds)
-        self._things = Things(home, self._book)
+        self._things = Things(home, self._book, language)
         self._scenes = {scene.id: scene for scene in home.scenes}
         self._phrases = {phrase(said, self._tongue): scene for said, scene in self._book.phrases.items()}
 
@@ -83,6 +83,7 @@ class _Reader:
                     "problem": puzzle.problem,
                     "candidates": puzzle.candidates,
                     "unknown": puzzle.unknown,
+                    "names": wishes.names([], puzzle.candidates, self._things),
                     "confidence": 0.0 if puzzle.problem == "not_understood" else 1.0,
                 }
             )
@@ -92,6 +93,7 @@ class _Reader:
                 "ordered": ordered,
                 "intents": list(dict.fromkeys(wishes.intent(wish) for wish in found)),
                 "confidence": 1.0,
+                "names": wishes.names(found, [], self._things),
                 "confirm": any(wishes.dangerous(wish, self._things) for wish in found),
             }
         )
@@ -116,7 +118,9 @@ class _Reader:
         named = {frame.area} | set(self._book.devices.get(frame.name or "", ()))
         if frame.every:
             return candidates
-        entities = {one for one in candidates if one in self._things.entries and self._things.entries[one].area == frame.area}
+        entities = {
+            one for one in candidates if one in self._things.entries and self._things.entries[one].area == frame.area
+        }
         areas = {entry.area for entry in self._things.entries.values() if entry.entity in named}
         return candidates & (named | areas | entities)
 

@@ -19,6 +19,8 @@ class Wish(_Part):
     payload: dict[str, Any]
     entity: str | None = Field(None, description="the device, unless it is a scene")
     scene: str | None = Field(None, description="id of the scene, if it is one")
+    area: str | None = Field(None, description="id of the area that the device is in")
+    of_device: bool = Field(False, description="of a look: the device itself was asked about, not the air around it")
     asks: str | None = Field(None, description="of a look: the value that was asked for")
     expects: Any = Field(None, description="of a look: the value of a yes-or-no question")
 
@@ -40,3 +42,6 @@ class Meaning(_Part):
     confirm: bool = Field(False, description="something dangerous is wished for")
     language: str = "en"
     area: str | None = Field(None, description="where it was said")
+    names: dict[str, str] = Field(
+        default_factory=dict, description="what is spoken for each entity, area and scene that is spoken of"
+    )

@@ -24,7 +24,9 @@ def fold(text: str) -> str:
 
 def plain(text: str) -> str:
     """The same without any punctuation: as names and phrases are compared."""
-    return _BETWEEN_SIGNS.sub("", _SPACE.sub(" ", re.sub(r"[^\w%. ]|\.(?!\d)|_", " ", fold(text).replace("'", "")))).strip()
+    return _BETWEEN_SIGNS.sub(
+        "", _SPACE.sub(" ", re.sub(r"[^\w%. ]|\.(?!\d)|_", " ", fold(text).replace("'", "")))
+    ).strip()
 
 
 def chinese(sign: str) -> bool:

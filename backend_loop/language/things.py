@@ -8,7 +8,7 @@ from typing import Final
 
 from backend_loop.language.frame import Frame, Verb
 from backend_loop.language.meaning import Problem
-from backend_loop.language.names import NameBook
+from backend_loop.language.names import NameBook, spoken
 from shared.home import Entry, Inventory
 
 _DOMAINS: Final[Mapping[str, frozenset[str]]] = {
@@ -44,6 +44,18 @@ class Things:
 
     home: Inventory
     book: NameBook
+    language: str
+
+    @cached_property
+    def _spoken(self) -> Mapping[str, str]:
+        parts = [(area.id, area.names) for area in self.home.areas]
+        parts += [(entry.entity, entry.names) for entry in self.home.devices]
+        parts += [(f"scene:{scene.id}", scene.names) for scene in self.home.scenes]
+        return {key: named[0] for key, names in parts if (named := spoken(names, self.language))}
+
+    def spoken(self, key: str) -> str:
+        """What an entity, an area or ``scene:<id>`` is called when it is spoken of."""
+        return self._spoken.get(key) or re.split(r"[.:]", key)[-1].replace("_", " ")
 
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
@@ -135,7 +147,9 @@ class Things:
         if found:
             return found[:5]
         kind = _kind(frame)
-        return self.near(frame.name or kind or "", self._all(lambda entry: frame.area is not None and entry.area == frame.area))
+        return self.near(
+            frame.name or kind or "", self._all(lambda entry: frame.area is not None and entry.area == frame.area)
+        )
 
     def near(self, what: str, among: Iterable[str] = ()) -> list[str]:
         """Devices whose names are most like this."""

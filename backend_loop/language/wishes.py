@@ -73,7 +73,11 @@ def looks(frame: Frame, entities: Iterable[str], things: Things) -> list[Wish]:
     Raises:
         Puzzle: devices of this kind do not show that.
     """
-    return [_look(frame, entity, things) for entity in entities]
+    found = (_look(frame, entity, things) for entity in entities)
+    return [
+        wish.model_copy(update={"area": things.entries[str(wish.entity)].area, "of_device": frame.thing})
+        for wish in found
+    ]
 
 
 def scene(one: Scene) -> Wish:
@@ -94,7 +98,9 @@ def dangerous(wish: Wish, things: Things) -> bool:
     """It acts on a device that is to be confirmed, and does more than to make it safe."""
     made = wish.payload["actions"] if wish.mission == "scene.run" else [wish.payload]
     return wish.mission != "device.query" and any(
-        things.entries[act["entity"]].confirm and act["action"] not in _SAFE for act in made if act["entity"] in things.entries
+        things.entries[act["entity"]].confirm and act["action"] not in _SAFE
+        for act in made
+        if act["entity"] in things.entries
     )
 
 
@@ -146,3 +152,17 @@ def _look(frame: Frame, entity: str, things: Things) -> Wish:
 
 def _looked(entity: str, asks: str | None, expects: Any) -> Wish:
     return Wish(mission="device.query", payload={"entity": entity}, entity=entity, asks=asks, expects=expects)
+
+
+def names(said: Iterable[Wish], candidates: Iterable[str], things: Things) -> dict[str, str]:
+    """What is spoken for all that is spoken of; a scene is ``scene:<id>``."""
+    spoken = {}
+    for wish in said:
+        for entity in [wish.entity, *(act["entity"] for act in wish.payload.get("actions", ()))]:
+            if entity is not None:
+                spoken[entity] = things.spoken(entity)
+        if wish.area is not None:
+            spoken[wish.area] = things.spoken(wish.area)
+        if wish.scene is not None:
+            spoken[f"scene:{wish.scene}"] = things.spoken(f"scene:{wish.scene}")
+    return spoken | {one: things.spoken(one) for one in candidates}
