@@ -1,0 +1,147 @@
+"""What the assistant decides: whom an utterance answers, which wish begins when, what became of all. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+from backend_loop.language.meaning import Meaning, Wish
+from backend_loop.missions.home import NOT_BEGUN, row, seen_by, why
+from backend_loop.outcomes import Fail, Go, Stop
+from backend_loop.toolbox import ChildMission
+from shared.home import Inventory
+from shared.status import ErrorCode, Reason
+
+Kind = Literal["which_area", "ambiguous", "confirm"]
+"""Of a question: where, which one, or whether really."""
+
+ASKED_BACK: Final[Mapping[str | None, Kind]] = {"which_area": "which_area", "ambiguous": "ambiguous"}
+"""Problems that a question can help with."""
+
+COMMANDS: Final = frozenset({"which_area", "ambiguous", "no_such_device"})
+"""Problems of what is a command all the same, and no answer to a question."""
+
+PLAIN: Final = frozenset(
+    {
+        *(ErrorCode.DEVICE_UNREACHABLE, ErrorCode.DEVICE_REFUSED, ErrorCode.CONTRADICTED, ErrorCode.UNCONFIRMED),
+        *(ErrorCode.DEADLINE, ErrorCode.TIMEOUT),
+    }
+)
+"""Ends of a child that are answers about the home: the command ends alike. What else went wrong is `child_failed`."""
+
+Bearing = Literal["answers", "withdraws", "leaves"]
+"""What an utterance is to an open question: its answer, another command in its place, or no sense at all."""
+
+
+def language_of(said: str | None, text: str, known: Sequence[str]) -> str:
+    """The language of an utterance: the one that was said, if it is known here, else as the text looks."""
+    if said is not None:
+        tag = said.replace("_", "-").lower()
+        same = [one for one in known if one.lower() == tag]
+        family = [one for one in known if one.lower().split("-")[0] == tag.split("-")[0]]
+        if same or family:
+            return (same or family)[0]
+    return "zh" if any("\u3400" <= one <= "\u9fff" for one in text) else "en"
+
+
+def area_of(said: str | None, inventory: Inventory) -> str | None:
+    """The id of an area that is named by its id, or as people call it; None: there is none such."""
+    if said is None:
+        return None
+    folded = said.strip().casefold()
+    for area in inventory.areas:
+        names = (name for tongue in area.names.values() for name in tongue)
+        if folded == area.id.casefold() or any(folded == name.casefold() for name in names):
+            return area.id
+    return None
+
+
+def bears(kind: Kind, meaning: Meaning, filled: Meaning | None) -> Bearing:
+    """What an utterance is to the question of another command.
+
+    Args:
+        kind: of the question.
+        meaning: the utterance by itself.
+        filled: what the other command means with it as the answer; None: the question was not for that.
+    """
+    if meaning.control == "no" or (meaning.control == "yes" and kind == "confirm"):
+        return "answers"
+    if meaning.wishes:
+        return "withdraws"
+    if kind != "confirm" and filled is not None and filled.wishes:
+        return "answers"
+    return "withdraws" if meaning.problem in COMMANDS else "leaves"
+
+
+def due(meaning: Meaning, ends: Sequence[ChildMission | None]) -> list[int]:
+    """Which wishes begin now, given what became of each so far; none: nothing is left to begin.
+
+    Ordered ones go one by one. What failed keeps what comes later from the same device, and nothing else.
+    """
+    failed = {_about(meaning.wishes[n]) for n, end in enumerate(ends) if end is not None and not end.succeeded}
+    left = [n for n, end in enumerate(ends) if end is None and (not meaning.ordered or not _kept(meaning, n, failed))]
+    return left[:1] if meaning.ordered else left
+
+
+def _kept(meaning: Meaning, n: int, failed: set[str | None]) -> bool:
+    about = _about(meaning.wishes[n])
+    return about is not None and about in failed
+
+
+def _about(wish: Wish) -> str | None:
+    return wish.entity if wish.mission == "device.control" else None
+
+
+def rows(meaning: Meaning, ends: Sequence[ChildMission | None]) -> list[dict[str, Any]]:
+    """A row for each device: what was to be done, and what became of it."""
+    return [one for wish, end in zip(meaning.wishes, ends, strict=True) for one in _rows(wish, end)]
+
+
+def _rows(wish: Wish, end: ChildMission | None) -> list[dict[str, Any]]:
+    result = (end.result or {}) if end is not None else {}
+    if wish.mission == "scene.run" and isinstance(result.get("actions"), list):
+        return [{**one, "scene": wish.scene} for one in result["actions"]]
+    if wish.mission == "device.query":
+        if isinstance(result.get("devices"), list):
+            return [
+                {
+                    "entity": one["entity"],
+                    "action": None,
+                    "value": one["value"],
+                    "outcome": "observed" if one["error"] is None else ErrorCode.DEVICE_UNREACHABLE,
+                    "error": one["error"],
+                    "task_id": end.task_id if end is not None else None,
+                    "freshness": one["freshness"],
+                }
+                for one in result["devices"]
+            ]
+        entity = wish.payload.get("entity")
+        entities = entity if isinstance(entity, list) else [entity]
+        return [_row(wish, one, None, end) for one in entities]
+    if wish.mission == "scene.run":
+        return [_row(wish, one["entity"], one["action"], end) for one in wish.payload.get("actions", [])]
+    return [_row(wish, wish.entity, wish.payload.get("action"), end)]
+
+
+def _row(wish: Wish, entity: Any, action: Any, end: ChildMission | None) -> dict[str, Any]:
+    told = row({"entity": entity, "action": action}, end)
+    more = {} if wish.scene is None else {"scene": wish.scene}
+    return {**told, **more, "freshness": end.freshness if end is not None else None}
+
+
+def ended(
+    meaning: Meaning, ends: Sequence[ChildMission | None], result: Mapping[str, Any], now: int
+) -> Go | Fail | Stop:
+    """The command's end: as what was wished for ended, the first that failed before those that were overruled."""
+    freshness = seen_by(ends, now)
+    over = [end for end in ends if end is not None and not end.succeeded]
+    failed = next((end for end in over if end.error is not None), None)
+    if failed is not None and failed.error is not None:
+        code = str(failed.error.get("code"))
+        plain = ErrorCode(code) if code in PLAIN else ErrorCode.CHILD_FAILED
+        return Fail(why(failed), plain, result, freshness)
+    if over:
+        reason = over[0].reason
+        known = Reason(reason) if reason in list(Reason) else Reason.REQUESTED
+        return Stop(known, result, freshness)
+    if None in ends:
+        return Fail(f"{NOT_BEGUN}: {meaning.understood}", ErrorCode.CHILD_FAILED, result, freshness)
+    return Go("answered", result, freshness)
