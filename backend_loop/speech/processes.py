@@ -1,0 +1,81 @@
+"""The worker's side of the speech processes: recordings are decoded there, and engines listen there that compute.
+
+Neither loop notices: the worker only waits. Whoever is cut, or waits no longer, leaves a process that is ended, since
+a library in C cannot be interrupted otherwise.
+"""
+
+from base64 import b64decode, b64encode
+from typing import Any, Final
+
+from backend_loop.services import ServiceRefused, ServiceUnavailable
+from backend_loop.speech.audio import Raw, check
+from backend_loop.speech.refusal import Refusal
+from backend_loop.step_frames import pack
+from backend_loop.step_processes import BrokenError, Children, DiedError, TooMuchError
+from shared.settings import Settings
+
+_MOST: Final = 64 * 1024 * 1024
+"""Bytes of an answer: decoded sound is larger than its file."""
+
+
+class SpeechProcesses:
+    """The processes of one worker; made once. None is started before somebody speaks."""
+
+    def __init__(self, settings: Settings) -> None:
+        """See `speech_processes`, and how long idle ones are kept, in the settings."""
+        self._settings = settings
+        self._children = Children(settings, "backend_loop.speech.process", settings.speech_processes)
+
+    async def ask(self, module: str, **order: Any) -> Any:
+        """Have a module's `answer` called in a child, which keeps what it has loaded.
+
+        Raises:
+            ServiceUnavailable: the process died, or could not be started.
+            ServiceRefused: it cannot do this, now or later.
+        """
+        name = f"backend_loop.speech.{module}"
+        try:
+            child = await self._children.borrow(name)
+        except BrokenError as error:
+            raise ServiceRefused(f"speech cannot be listened to here: {error}", "broken") from None
+        except (DiedError, OSError) as error:
+            raise ServiceUnavailable(f"there is no process that listens: {error}") from None
+        usable = False
+        try:
+            said = await child.run(pack({"run": {"module": name, **order}}), _nothing, _MOST)
+            usable = True
+        except (DiedError, TooMuchError) as error:
+            raise ServiceUnavailable(f"the process that listened failed: {error}") from None
+        finally:
+            self._children.back(child, usable=usable)
+        if "returned" in said:
+            return said["returned"]
+        if "refused" in said:
+            raise ServiceRefused(said["refused"], said["code"])
+        raise ServiceUnavailable(f"the process that listened failed: {said['outcome']}")
+
+    async def decode(self, data: bytes, raw: Raw | None = None) -> bytes:
+        """A recording as engines listen to it: 16,000 samples a second, mono, 16 bit.
+
+        Args:
+            data: a WAV, FLAC or OGG file, or samples without a header.
+            raw: how these are to be read; None: it is a file.
+
+        Raises:
+            ServiceRefused: it is none, or too long or large; the code says which.
+            ServiceUnavailable: see `ask`.
+        """
+        limits = {"max_bytes": self._settings.max_audio, "max_s": self._settings.speech_s}
+        try:
+            check(data, raw, self._settings.max_audio)
+        except Refusal as refusal:
+            raise ServiceRefused(str(refusal), refusal.code) from None
+        return b64decode(await self.ask("audio_child", data=b64encode(data).decode(), raw=raw, **limits))
+
+    async def close(self) -> None:
+        """End them all."""
+        await self._children.close()
+
+
+async def _nothing(_frame: object) -> None:
+    """These children only answer."""
