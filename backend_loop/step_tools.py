@@ -106,7 +106,7 @@ class Line(Protocol):
 class StepTools(Generic[P, C]):
     """One run of a handler with ``runs="thread"`` or ``runs="process"``; the same for both.
 
-    It has what a `Toolbox` has, but what awaits: calls to devices are made by states with ``runs="loop"``.
+    It has what a `Toolbox` has, but what awaits, and the home: devices are the matter of states with ``runs="loop"``.
 
     Attributes:
         payload: the command's, validated by the type's model.

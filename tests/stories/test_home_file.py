@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from backend_loop.inventory import HomeBook
+from backend_loop.solo import _spawning
+from backend_loop.worker import LoopWorker
 from frontend_loop import home_file
 from frontend_loop.home_file import HomeFile
 from frontend_loop.inventory import Inventories
@@ -19,6 +21,7 @@ from shared.home import EMPTY, check, read
 from shared.home_store import fetch, furnish
 from shared.redis import Link
 from shared.settings import Settings
+from tests.missions.household import Household
 
 SETTINGS = Settings(_env_file=None)
 
@@ -277,3 +280,17 @@ async def test_a_document_of_a_later_release_leaves_a_workers_copy_as_it_is(link
     await link.call("DEL", keys.HOME)
     assert await book.refresh(link)
     assert book.current() == EMPTY
+
+
+async def test_a_suspect_in_a_process_of_its_own_knows_the_home_before_it_begins(link: Link) -> None:
+    book = HomeBook()
+    await furnish(link, check(document("hall")))
+    await _spawning(link, SETTINGS, Household.definition, book)
+    assert [area.id for area in book.current().areas] == ["hall"]
+
+
+async def test_a_worker_knows_the_home_before_it_claims_anything(link: Link, redis_url: str) -> None:
+    await furnish(link, check(document("hall")))
+    worker = LoopWorker({}, SETTINGS, redis_url, handle_signals=False)
+    await worker._join(link)
+    assert [area.id for area in worker.home.current().areas] == ["hall"]

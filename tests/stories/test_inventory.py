@@ -22,8 +22,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MISSIONS = "tests.missions.household"
 HOME = "/v1/home"
-TAKEN_S = 5.0
-"""Generous: the file is looked at each second, and workers are woken."""
+TAKEN_S = 4.0
+"""Generous: the file is looked at each second, and workers are woken; one that is not looks each five seconds."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
