@@ -144,12 +144,12 @@ def _supervise(  # noqa: PLR0913, PLR0917  what `up` was told
         url = held.url if held else running_url(settings.state_dir)
     if url is None:
         raise Refusal(f"Another process holds the Redis of {settings.state_dir}, and it does not answer.")
-    plan = _settled(settings.model_copy(update={"redis_url": url}))
+    plan = settled(settings.model_copy(update={"redis_url": url}))
     plan = replace(plan, held=held, workers=workers, reload=reload, verbose=verbose)
     return asyncio.run(_run(plan, terminal, lifeline))
 
 
-def _settled(settings: Settings) -> Plan:
+def settled(settings: Settings) -> Plan:
     """Where everything will be, and what of it is ours to run.
 
     Where devices are reached is named: then nothing is simulated, which would speak on a real home's broker.

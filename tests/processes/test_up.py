@@ -20,7 +20,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
-PARTS = ("foreground", "background", "home", "outside")
+PARTS = ("foreground", "background", "home", "broker", "outside")
 
 
 def test_ctrl_c_leaves_nothing_running_and_the_next_up_finds_the_data(up: Up) -> None:
@@ -43,7 +43,7 @@ def test_ctrl_c_leaves_nothing_running_and_the_next_up_finds_the_data(up: Up) ->
 
 def test_the_parts_stop_in_order_and_redis_last(up: Up) -> None:
     stack = up().ready()
-    left = ["dualloop foreground", "dualloop background", "dualloop home", "valkey-server"]
+    left = ["dualloop foreground", "dualloop background", "dualloop home", "dualloop broker", "valkey-server"]
     stack.ctrl_c()
     while left:
         running = " ".join(until(lambda: stack.processes() or {0: ""}).values())
