@@ -7,10 +7,14 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
+import httpx
 import uvloop
 
 from backend_loop import debugger, registry
-from backend_loop.devices.http import HttpDevice, http_client
+from backend_loop.devices.configured import device_of
+from backend_loop.devices.http import http_client
+from backend_loop.devices.mqtt.device import MqttDevices
+from backend_loop.inventory import HomeBook
 from backend_loop.mission import DefinitionError
 from backend_loop.mission_type import MissionType
 from backend_loop.model import model_of
@@ -42,13 +46,7 @@ def run(settings: Settings) -> None:
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     client = http_client()
-    device = HttpDevice(settings.home_url, client) if settings.home_url else None
-    services = Services(settings.outside_url, client) if settings.outside_url else None
-    try:
-        model = model_of(settings, client)
-    except ValueError as error:
-        raise SystemExit(str(error)) from error
-    worker = LoopWorker(types, settings, settings.redis_url, device=device, services=services, model=model)
+    worker = _worker(types, settings, settings.redis_url, client)
     serving = loop.create_task(
         health.serve(worker.checks, settings.host, settings.health_port, _port_file(settings, worker.instance))
     )
@@ -66,9 +64,30 @@ def run(settings: Settings) -> None:
     finally:
         serving.cancel()
         loop.run_until_complete(asyncio.wait({serving}))
+        if isinstance(worker.device, MqttDevices):
+            loop.run_until_complete(worker.device.close())
         loop.run_until_complete(client.aclose())
         telemetry.shutdown()
         loop.close()
+
+
+def _worker(types: dict[str, MissionType], settings: Settings, redis_url: str, client: httpx.AsyncClient) -> LoopWorker:
+    """The worker, with all ways to the outside that are configured.
+
+    Raises:
+        SystemExit: one of them is configured wrongly.
+    """
+    home = HomeBook()
+    services = Services(settings.outside_url, client) if settings.outside_url else None
+    try:
+        model = model_of(settings, client)
+        device = device_of(settings, client, lambda: home.current().bindings())
+    except ValueError as error:
+        raise SystemExit(str(error)) from error
+    worker = LoopWorker(types, settings, redis_url, device=device, services=services, model=model, home=home)
+    if isinstance(device, MqttDevices):
+        worker.loops.add(device.loop)
+    return worker
 
 
 def _types(paths: Iterable[str]) -> dict[str, MissionType]:

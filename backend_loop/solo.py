@@ -21,7 +21,8 @@ from pydantic_core import from_json, to_json
 from backend_loop.admission import Admission
 from backend_loop.blocking import BlockWatch
 from backend_loop.breakers import Breakers
-from backend_loop.devices.http import HttpDevice, http_client
+from backend_loop.devices.configured import device_of, kept
+from backend_loop.devices.http import http_client
 from backend_loop.executors import Executors
 from backend_loop.files import Files
 from backend_loop.inventory import HomeBook
@@ -129,6 +130,7 @@ class Solo:
             await link.close()
             return 0
         executors, client = Executors(settings), http_client()
+        device = device_of(settings, client, lambda: home.current().bindings())
         outside = Outside(
             clock=clock,
             lease=self._lease,
@@ -136,7 +138,7 @@ class Solo:
             executors=executors,
             wakes=lambda _seconds: None,
             max_output=settings.max_output,
-            device=HttpDevice(settings.home_url, client) if settings.home_url else None,
+            device=device,
             services=Services(settings.outside_url, client) if settings.outside_url else None,
             model=model_of(settings, client),
             home=home.current,
@@ -151,7 +153,8 @@ class Solo:
         )
         self._runner = Runner(self._claimed, self._definition, store, outside)
         try:
-            return await self._hearing(store)
+            async with kept(device):
+                return await self._hearing(store)
         finally:
             await executors.close()
             await client.aclose()

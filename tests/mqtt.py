@@ -159,8 +159,8 @@ Script = Callable[[Any], Iterable[Said]]
 class Wire:
     """A client that hears everything but what brokers say of themselves, and answers by its scripts."""
 
-    def __init__(self, client: aiomqtt.Client) -> None:
-        self._client = client
+    def __init__(self, client: aiomqtt.Client, url: str) -> None:
+        self._client, self.url = client, url
         self._scripts: dict[str, Script] = {}
         self._came = asyncio.Condition()
         self._read = 0
@@ -223,7 +223,7 @@ class Wire:
         """Take in what comes, for as long as the connection stands."""
         async for message in self._client.messages:
             raw = message.payload if isinstance(message.payload, bytes) else b""
-            heard = Heard(message.topic.value, raw.decode(), message.retain)
+            heard = Heard(message.topic.value, raw.decode(errors="replace"), message.retain)
             async with self._came:
                 self.heard.append(heard)
                 self._came.notify_all()
@@ -256,11 +256,11 @@ async def wire(url: str, *, will: Said | None = None) -> AsyncIterator[Wire]:
     with contextlib.suppress(aiomqtt.MqttError):  # one that was dropped, or whose broker ended, has nothing to leave
         async with connect(url, will=testament) as client:
             await client.subscribe("#", qos=1)
-            one = Wire(client)
+            one = Wire(client, url)
             listening = asyncio.create_task(one.listen())
             try:
                 yield one
             finally:
-                listening.cancel()
-                with contextlib.suppress(asyncio.CancelledError, aiomqtt.MqttError):
-                    await listening
+                while not listening.done():  # asyncio.wait_for, which the library uses, may lose a cancelling
+                    listening.cancel()
+                    await asyncio.wait({listening}, timeout=0.1)

@@ -89,7 +89,9 @@ class Hub:
         """
         if self._client is None:
             raise aiomqtt.MqttError("not connected")
-        await self._client.publish(topic, payload.encode(), qos=qos)
+        publishing = asyncio.ensure_future(self._client.publish(topic, payload.encode(), qos=qos))
+        await asyncio.wait({publishing})  # the library waits by asyncio.wait_for, which may lose a cancelling
+        publishing.result()
 
     async def close(self) -> None:
         """Leave the broker, once the loop has ended."""
