@@ -13,6 +13,9 @@ from backend_loop.language.meaning import Meaning, Wish
 from backend_loop.language.wording import Wording, wording
 
 GOOD: Final = frozenset({"confirmed", "already_done"})
+_OF_THE_DEVICE: Final = frozenset({"device_unreachable", "device_refused", "overridden", "superseded"})
+"""Ends that are the same whatever the device was told; so one sentence tells of all that it was told."""
+
 _SCENE: Final = "scene.run"
 
 
@@ -103,10 +106,12 @@ def _done(pairs: Sequence[tuple[Wish, ChildMission | None]], meaning: Meaning, w
     for n, (wish, said) in enumerate(ends):
         turned_on = wish.payload["action"] == "turn_on" and said in GOOD and told_of.get(wish.entity, n) > n
         if not turned_on:  # "set to 26 degrees" says that it is on
-            key = (wish.payload["action"], str(wish.payload.get("value")), said)
+            whole = said in _OF_THE_DEVICE
+            key = ("", "", said) if whole else (wish.payload["action"], str(wish.payload.get("value")), said)
             groups.setdefault(key, []).append(wish)
     for (_, _, said), wishes in groups.items():
-        yield became(said, wishes[0].payload, [str(wish.entity) for wish in wishes], meaning, words)
+        entities = dict.fromkeys(str(wish.entity) for wish in wishes)
+        yield became(said, wishes[0].payload, list(entities), meaning, words)
 
 
 def became(said: str, act: dict[str, Any], entities: Sequence[str], meaning: Meaning, words: Wording) -> str:

@@ -113,9 +113,9 @@ def _with_things(frames: list[Frame]) -> list[Frame]:
             given[n] = replace(one, kind=after.kind or after.own_kind)
         elif _nowhere(one) and one.verb == after.verb and after.area is not None and n + 2 == len(given):
             given[n] = replace(one, area=after.area)
-    for n, (before, one) in enumerate(zip(given, given[1:], strict=False), 1):
-        before = given[n - 1]  # noqa: PLW2901  it may have borrowed itself
-        if one.verb == Verb.SCENE or before.verb == Verb.SCENE:
+    for n, one in enumerate(given[1:], 1):
+        before = given[n - 1]  # it may have borrowed itself
+        if Verb.SCENE in (one.verb, before.verb):
             continue
         if not one.thing and (one.area is None or before.area is None):
             area = before.area if one.area is None else one.area

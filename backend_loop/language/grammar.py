@@ -5,7 +5,7 @@ sentence holds.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -100,7 +100,7 @@ def grammar(language: str) -> Grammar:
     A language without sentences of its own here has those of Home Assistant; one unknown to both understands nothing.
     """
     own = None
-    folder = files("backend_loop.language") / "sentences" / f"{language.split('-')[0]}.yaml"
+    folder = files("backend_loop.language") / "sentences" / f"{language.split('-', maxsplit=1)[0]}.yaml"
     if folder.is_file():
         own = Intents.from_yaml(StringIO(folder.read_text(encoding="utf-8")))
     stock = _community(language)
@@ -112,7 +112,7 @@ def grammar(language: str) -> Grammar:
 
 def _community(language: str) -> Intents | None:
     known = get_languages()
-    family = language.split("-")[0]
+    family = language.split("-", maxsplit=1)[0]
     tag = next((tag for tag in (language, {"zh": "zh-CN"}.get(family, family)) if tag in known), None)
     document = get_intents(tag) if tag else None
     if document is None:
@@ -145,6 +145,7 @@ def _lists(text: str, book: NameBook) -> dict[str, SlotList]:
         "floor": _list("floor", {}),
         "scene": _list("scene", {name: book.scenes[name] for name in spans & book.scenes.keys()}),
         "number": _list("number", {amount: amount for amount in numbers}),
+        "percent": _list("percent", {amount: amount for amount in numbers if amount.endswith("%")}),
     }
 
 

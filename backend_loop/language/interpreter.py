@@ -1,4 +1,4 @@
-"""What a sentence means in one home. No I/O: the grammar is loaded at the first sentence of a language, or by `warm`."""
+"""What a sentence means in one home. No I/O once the grammar is loaded: at a language's first sentence, or by `warm`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -39,7 +39,18 @@ class Interpreter:
             language: a tag like ``en``, ``zh-CN``; one that has no sentences understands nothing.
             area: id of the area where it was said.
         """
-        return self._reader(language).interpret(text, area, NOBODY)
+        meaning = self._reader(language).interpret(text, area, NOBODY)
+        if meaning.problem == "not_understood" and (other := self._looks_like(text, language)) is not None:
+            elsewise = self._reader(other).interpret(text, area, NOBODY)
+            return meaning if elsewise.problem == "not_understood" else elsewise
+        return meaning
+
+    def _looks_like(self, text: str, language: str) -> str | None:
+        """The other language of this home in whose signs it is written, whatever language was told."""
+        family = "zh" if any(chinese(sign) for sign in text[:LONGEST]) else "en"
+        if language.split("-", maxsplit=1)[0] == family:
+            return None
+        return next((other for other in self._home.languages if other.split("-")[0] == family), None)
 
     def fill(self, meaning: Meaning, area_or_entity_text: str) -> Meaning:
         """What was meant, now that the question which one has an answer.
@@ -60,7 +71,7 @@ class _Reader:
     def __init__(self, home: Inventory, language: str) -> None:
         self._language = language
         self._grammar: Grammar = grammar(language)
-        self._tongue: Tongue = TONGUES.get(language.split("-")[0], TONGUES["en"])
+        self._tongue: Tongue = TONGUES.get(language.split("-", maxsplit=1)[0], TONGUES["en"])
         self._book: NameBook = book(home, language, self._grammar.kinds)
         self._things = Things(home, self._book, language)
         self._scenes = {scene.id: scene for scene in home.scenes}
@@ -99,12 +110,13 @@ class _Reader:
         )
 
     def fill(self, meaning: Meaning, answer: str) -> Meaning:
-        text = bare(self._digits(fold(answer)), self._tongue, self._book)
+        text = bare(self._digits(fold(answer[:LONGEST])), self._tongue, self._book)
+        named = self._tongue.article.sub("", text)
         if meaning.problem == "no_such_device" and meaning.unknown:
-            alone = self._alone(text)
+            alone = self._alone(named)
             if alone is not None and alone.verb == Verb.BARE and meaning.unknown in meaning.understood:
-                return self.interpret(meaning.understood.replace(meaning.unknown, text, 1), meaning.area, NOBODY)
-        elif (chosen := self._chosen(meaning, text)) and meaning.problem is not None:
+                return self.interpret(meaning.understood.replace(meaning.unknown, named, 1), meaning.area, NOBODY)
+        elif meaning.problem is not None and (chosen := self._chosen(meaning, text)):
             return self.interpret(meaning.heard, meaning.area, chosen)
         anew = self.interpret(answer, meaning.area, NOBODY)
         return meaning if anew.problem == "not_understood" else anew
@@ -112,17 +124,23 @@ class _Reader:
     def _chosen(self, meaning: Meaning, text: str) -> frozenset[str]:
         """Of the candidates the ones that an answer names."""
         candidates = frozenset(meaning.candidates)
-        frame = self._alone(text) if text else None
-        if frame is None or frame.verb != Verb.BARE:
-            return NOBODY
-        named = {frame.area} | set(self._book.devices.get(frame.name or "", ()))
-        if frame.every:
+        if self._tongue.all.match(text):
             return candidates
-        entities = {
-            one for one in candidates if one in self._things.entries and self._things.entries[one].area == frame.area
-        }
-        areas = {entry.area for entry in self._things.entries.values() if entry.entity in named}
-        return candidates & (named | areas | entities)
+        alone = self._alone(text) if text else None
+        read = [alone] if alone else [self._alone(part) for part in parts(text, self._tongue, self._book).texts]
+        if any(frame is None or frame.verb != Verb.BARE for frame in read):
+            return NOBODY
+        return candidates & frozenset().union(*(self._named(frame, candidates) for frame in read if frame is not None))
+
+    def _named(self, frame: Frame, candidates: frozenset[str]) -> frozenset[str]:
+        """The areas and entities that an answer may mean: "the kitchen" is all in it, a lamp is also its room."""
+        if frame.every and frame.area is None:
+            return candidates
+        entries = self._things.entries
+        entities = self._book.devices.get(frame.name or "", NOBODY)
+        areas = {frame.area} | {entries[entity].area for entity in entities}
+        within = {one for one in candidates if one in entries and entries[one].area == frame.area is not None}
+        return entities | within | {area for area in areas if area is not None}
 
     def _digits(self, text: str) -> str:
         return outside(text, self._book.spans(text), lambda gap: digits(gap, self._language))
@@ -134,14 +152,16 @@ class _Reader:
             frames: Sequence[Frame] = [whole]
         else:
             clauses = parts(text, self._tongue, self._book)
-            frames = self._frames(clauses, text)
+            frames = self._frames(clauses)
         found = list[Wish]()
         for frame in frames:
             found += self._of(frame, area, chosen)
+        if not found:
+            raise Puzzle("not_understood")
         distinct = list({(str(wish.payload), wish.asks): wish for wish in found}.values())
         return distinct, len(distinct) > 1 and (clauses.then or _again(distinct))
 
-    def _frames(self, clauses: Clauses, text: str) -> list[Frame]:
+    def _frames(self, clauses: Clauses) -> list[Frame]:
         if clauses.but is not None:
             rest, but = self._alone(clauses.texts[0]), self._alone(clauses.but)
             if rest is None or but is None or but.verb != Verb.BARE or rest.verb == Verb.BARE:
@@ -176,7 +196,7 @@ class _Reader:
 
     def _says_enough(self, frame: Frame) -> bool:
         """What is wanted tells of which kind the device is."""
-        return bool(frame.aspect or frame.degrees or frame.mode) or frame.verb in (
+        return bool(frame.aspect or frame.degrees or frame.mode or frame.number is not None) or frame.verb in (
             Verb.PLAY,
             Verb.PAUSE,
             Verb.LOCK,

@@ -44,7 +44,7 @@ def _one(pair: Pair, meaning: Meaning, words: Wording) -> str:
 
 def _of_value(wish: Wish, value: Mapping[str, Any], meaning: Meaning, words: Wording) -> str:
     entity, kind = str(wish.entity), str(wish.entity).partition(".")[0]
-    if wish.expects is not None and wish.asks in value:
+    if wish.expects is not None and wish.asks is not None and wish.asks in value:
         so = _so(wish.asks, _simple(wish, value[wish.asks]), kind, words)
         return _put("yes" if _matches(wish, value) else "no", [entity], meaning, words, so=so)
     if wish.asks == "temperature" and kind in ("sensor", "climate"):
@@ -95,7 +95,7 @@ def _not_reached(pair: Pair, meaning: Meaning, words: Wording) -> str:
     told = _put("unreachable", [str(wish.entity)], meaning, words)
     value, kind = _value(end), str(wish.entity).partition(".")[0]
     asks = wish.asks or next(iter(_MAIN.get(kind, ())), None)
-    if value is None or asks not in value:
+    if value is None or asks is None or asks not in value:
         return told
     before = words.looks["last"].format(ago=naming.ago(_age_s(end), words), so=_so(asks, value[asks], kind, words))
     return f"{told}{words.gap}{naming.capital(before)}"

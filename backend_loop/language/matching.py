@@ -108,17 +108,19 @@ class _Pruned:
             left = [item for item in map(self.cut, expression.items) if item is not None]
             return left[0] if len(left) == 1 else Alternative(items=left) if left else None
         if isinstance(expression, Sequence | Permutation):
-            whole = list[Expression]()
-            for item in expression.items:
-                if (part := self.cut(item)) is None:
-                    return None
-                whole.append(part)
-            return type(expression)(items=whole)
+            return self._whole(expression)
         if isinstance(expression, RuleReference):
             return self._rule(expression.rule_name)
-        if isinstance(expression, ListReference):
-            return expression if self._listed(expression.list_name) else None
-        return expression
+        kept = not isinstance(expression, ListReference) or self._listed(expression.list_name)
+        return expression if kept else None
+
+    def _whole(self, group: Sequence | Permutation) -> Expression | None:
+        items = list[Expression]()
+        for item in group.items:
+            if (part := self.cut(item)) is None:
+                return None
+            items.append(part)
+        return type(group)(items=items)
 
     def _holds(self, words: str) -> bool:
         if (held := self._held.get(words)) is None:

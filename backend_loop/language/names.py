@@ -99,7 +99,7 @@ def book(home: Inventory, language: str, but: frozenset[str] = frozenset()) -> N
 
 def spoken(names: Mapping[str, list[str]], language: str) -> list[str]:
     """All names, those of this language first, then those of its family, then the others."""
-    family = language.split("-")[0]
+    family = language.split("-", maxsplit=1)[0]
     order = sorted(names, key=lambda tag: (tag != language, tag.split("-")[0] != family))
     return [name for tag in order for name in names[tag]]
 

@@ -3,36 +3,38 @@
 import re
 from typing import Final
 
-_ONES: Final = (
+_ONES: Final = tuple(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-_TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+    "eighteen nineteen".split(" ")
+)
+_TENS: Final = tuple("twenty thirty forty fifty sixty seventy eighty ninety".split(" "))
 _WORTH: Final = {word: n for n, word in enumerate(_ONES)} | {word: 20 + 10 * n for n, word in enumerate(_TENS)}
 _WORD: Final = "|".join(sorted(_WORTH, key=len, reverse=True))
 _ENGLISH: Final = re.compile(
-    rf"\b(?:(?:a|one)[ -])?(hundred)\b|\b({_WORD})(?:[ -]({'|'.join(_ONES[1:10])}))?\b", re.IGNORECASE
+    rf"\b(?:(?:a|one)[ -])?(hundred)\b|(?<!the )(?<!this )(?<!that )\b({_WORD})(?:[ -]({'|'.join(_ONES[1:10])}))?\b",
+    re.IGNORECASE,
 )
 _POINT: Final = re.compile(rf"(\d+) point ((?:(?:{'|'.join(_ONES[:10])}|\d)\b ?)+)", re.IGNORECASE)
 _HALF: Final = re.compile(r"(\d+) and a half\b", re.IGNORECASE)
 _PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?) ?(?:percent|per cent|pct|%)", re.IGNORECASE)
 
 _DIGITS: Final = {"〇": 0, "两": 2} | {sign: n for n, sign in enumerate("零一二三四五六七八九")}
+_DIGIT: Final = "[零〇一二两三四五六七八九]"
 _NUMERAL: Final = "[零〇一二两三四五六七八九十百]"
 _ASKED: Final = r"(?<=[到至成为在是量于])"
 _COUNTED: Final = r"(?=\s*(?:度|摄氏度|℃|档|成|%|分|秒|小时))"
 _CHINESE: Final = re.compile(
     rf"百分之(?P<percent>{_NUMERAL}+|\d+(?:\.\d+)?)"
-    rf"|(?P<tens>{_NUMERAL}*[十百]{_NUMERAL}*)(?P<point>点[零〇一二两三四五六七八九]+)?"
+    rf"|(?P<tens>(?:{_DIGIT}*十|{_DIGIT}+百){_NUMERAL}*)(?P<point>点[零〇一二两三四五六七八九]+)?"
     rf"|(?:{_ASKED}(?P<asked>{_NUMERAL}+)(?![半下点些起直])|(?P<counted>{_NUMERAL}+){_COUNTED})"
 )
 _DEGREE_HALF: Final = re.compile(r"(\d+)度半")
-_TENTHS: Final = re.compile(r"(?<!\d)([1-9])成(?!\w)")
+_TENTHS: Final = re.compile(r"(?<!\d)([1-9])成(?=$|[亮音的,，])")
 
 
 def digits(text: str, language: str) -> str:
     """The text with its numbers as digits; of other languages than English and Chinese as it is."""
-    family = language.split("-")[0]
+    family = language.split("-", maxsplit=1)[0]
     if family == "en":
         return _english(text)
     return _chinese(text) if family == "zh" else text

@@ -28,6 +28,8 @@ _KIND_OF: Final[Mapping[str, str]] = {
     "position": "cover",
 }
 
+_KIND_TOLD: Final = {Verb.PLAY: "music", Verb.PAUSE: "music", Verb.LOCK: "lock", Verb.UNLOCK: "lock"}
+
 
 class Puzzle(Exception):  # noqa: N818  an answer to the speaker, not a fault of the program
     """It does not say who is meant, or names nobody here."""
@@ -81,6 +83,8 @@ class Things:
         if frame.here and place is None:
             raise Puzzle("which_area", self._areas(found))
         within = [entity for entity in found if place is None or self.entries[entity].area == place]
+        if not within and frame.verb == Verb.LOOK and frame.aspect == "temperature":  # no sensor: what is it set to?
+            within = self._all(lambda entry: _domain(entry) == "climate" and entry.area == place)
         if not within:
             raise Puzzle("no_such_device", self._instead(frame, found), frame.name)
         if frame.but is not None:
@@ -93,8 +97,8 @@ class Things:
     def _one_place(self, frame: Frame, within: list[str], area: str | None, chosen: frozenset[str]) -> list[str]:
         """All of a kind in one room, but not in several, unless that was said."""
         if picked := [entity for entity in within if entity in chosen or self.entries[entity].area in chosen]:
-            within = picked
-        elif frame.area is None and (near := [one for one in within if self.entries[one].area == area is not None]):
+            return picked
+        if frame.area is None and (near := [one for one in within if self.entries[one].area == area is not None]):
             within = near
         if len(within) == 1:
             return within
@@ -105,7 +109,7 @@ class Things:
             if None in areas:
                 raise Puzzle("ambiguous", within)
             raise Puzzle("which_area", self._areas(within))
-        if frame.name is not None and not chosen:
+        if frame.name is not None:
             raise Puzzle("ambiguous", within)
         return within
 
@@ -121,10 +125,6 @@ class Things:
             return air or self._all(lambda entry: _domain(entry) == "climate" and aspect == "temperature")
         domains = _DOMAINS.get(kind, frozenset({kind}))
         return self._all(lambda entry: _domain(entry) in domains)
-
-    def air(self, aspect: str, area: str | None) -> list[str]:
-        """The sensors that tell of the air in an area."""
-        return [entity for entity in self._air(aspect) if self.entries[entity].area == area]
 
     def _air(self, aspect: str) -> list[str]:
         sensors = self._all(lambda entry: _domain(entry) == "sensor" and not _NO_AIR.search(_called(entry)))
@@ -175,19 +175,18 @@ def _called(entry: Entry) -> str:
 
 def _kind(frame: Frame) -> str | None:
     """The kind that is meant where none is named: "set the bedroom to 20 degrees"."""
-    if frame.kind is not None:
-        return frame.kind
-    if frame.aspect is not None:
-        return "climate" if frame.aspect == "humidity" else _KIND_OF.get(frame.aspect)
-    if frame.degrees or frame.mode is not None:
-        return "climate"
-    if frame.verb in (Verb.PLAY, Verb.PAUSE):
-        return "music"
-    if frame.verb in (Verb.LOCK, Verb.UNLOCK):
-        return "lock"
-    if frame.area is not None and (frame.percent or frame.level or frame.verb in (Verb.ON, Verb.OFF)):
-        return "light"
-    return None
+    kind = frame.kind
+    if kind is None and frame.aspect is not None:
+        kind = "climate" if frame.aspect == "humidity" else _KIND_OF.get(frame.aspect)
+    elif kind is None and (frame.degrees or frame.mode is not None):
+        kind = "climate"
+    elif kind is None and frame.verb in _KIND_TOLD:
+        kind = _KIND_TOLD[frame.verb]
+    elif kind is None and frame.number is not None:
+        kind = "light" if frame.percent else "climate"  # "set it to 22"
+    elif kind is None and frame.area is not None and (frame.level or frame.verb in (Verb.ON, Verb.OFF)):
+        kind = "light"
+    return kind
 
 
 def _like(but: Frame, frame: Frame) -> Frame:

@@ -18,6 +18,8 @@ class Tongue:
         joint: what stands between two clauses; the group ``then`` is there if the second waits for the first.
         first: a word that says that what follows has an order.
         but: an exception; the group ``rest`` is what it is an exception from, ``but`` what is left out.
+        all: the answer that means all of what was asked about.
+        article: what stands before a name and is none of it.
         control: words for yes, no and cancel, as they are alone.
         unknown: how something is asked for by whatever name; the group ``what`` is the name.
         said: what is the same in a phrase for a scene, however it is put.
@@ -30,6 +32,8 @@ class Tongue:
     joint: re.Pattern[str]
     first: re.Pattern[str]
     but: tuple[re.Pattern[str], ...]
+    all: re.Pattern[str]
+    article: re.Pattern[str]
     control: Mapping[Control, re.Pattern[str]]
     unknown: tuple[re.Pattern[str], ...]
     said: tuple[tuple[re.Pattern[str], str], ...]
@@ -50,14 +54,15 @@ _ENGLISH: Final = Tongue(
     closing=_words(
         r"""(?:[\s,]*\b(?:please|thanks|thank\ you|thank\ you\ very\ much|for\ me|for\ us|now|right\ now|right\ away|
         immediately|would\ you|will\ you|could\ you|can\ you|everyone|everybody|dear|darling|then|already|okay|ok|again|
-        at\ once|too|as\ well|quickly|if\ you\ can|if\ you\ don't\ mind|at\ the\ moment|currently|for\ a\ bit))+[\s.!?]*$"""
+        at\ once|too|as\ well|quickly|if\ you\ can|if\ you\ don't\ mind|at\ the\ moment|currently|
+        for\ a\ bit))+[\s.!?]*$"""
     ),
     anywhere=_words(r"\b(?:please|for\ me|kindly|just|also)\b"),
     request=(_words(r"^(?:would|do)\ you\ mind\ "), ""),
     joint=_words(
         r"""\s*(?:[,;.!?]\s*)?(?:\band\s+)?\b(?P<then>then|after\ that|afterwards|next)\b,?\s*
-        |\s*[,;!?]\s*(?:(?:and|plus|or)\s+)?(?:also\s+)?|\s*\.(?!\d)\s*|\s+(?:and\s+also|and|plus|as\ well\ as|along\ with|
-        together\ with|&|\+)\s+"""
+        |\s*[,;!?]\s*(?:(?:and|plus|or)\s+)?(?:also\s+)?|\s*\.(?!\d)\s*|\s+(?:and\s+also|and|plus|as\ well\ as|
+        along\ with|together\ with|&|\+)\s+"""
     ),
     first=_words(r"^first(?:\ of\ all)?\b[\s,]*"),
     but=(
@@ -66,6 +71,11 @@ _ENGLISH: Final = Tongue(
             (?P<but>.+)$"""
         ),
     ),
+    all=_words(
+        r"""^(?:in\ )?(?:all|both|everywhere|everything|each|every\ one|every\ room|all\ of\ (?:them|it|these|those)|
+        all\ (?:the\ )?(?:rooms|lights|ones)|the\ whole\ house|both\ of\ them)$"""
+    ),
+    article=re.compile(r"^(?:the|my|our|a) "),
     control={
         "cancel": _words(
             r"""^(?:cancel|stop|abort|undo|forget|scrap|drop)(?:\ (?:that|it|this|the\ last\ (?:one|command)|everything|
@@ -74,21 +84,22 @@ _ENGLISH: Final = Tongue(
         ),
         "yes": _words(
             r"""^(?:yes|yeah|yep|yup|sure|ok|okay|correct|right|exactly|affirmative|absolutely|definitely|of\ course|
-            do\ it|do\ that|go\ ahead|confirm|confirmed|please\ do|i\ do|that's\ right|alright|fine|i'm\ sure|i\ am\ sure)
-            (?:[\s,]+(?:yes|please|sure|do\ it|do\ that|go\ ahead|that's\ right|i'm\ sure|i\ am\ sure|i\ do|thanks|of\ course|
-            thank\ you|correct|okay|ok))*$"""
+            do\ it|do\ that|go\ ahead|confirm|confirmed|please\ do|i\ do|that's\ right|alright|fine|i'm\ sure|
+            i\ am\ sure)(?:[\s,]+(?:yes|please|sure|do\ it|do\ that|go\ ahead|that's\ right|i'm\ sure|i\ am\ sure|i\ do|thanks|
+            of\ course|thank\ you|correct|okay|ok))*$"""
         ),
         "no": _words(
             r"""^(?:no|nope|nah|negative|don't|do\ not|not\ now|no\ way|better\ not|rather\ not|wrong)
-            (?:[\s,]+(?:no|thanks|thank\ you|please|don't|do\ not|not\ now|don't\ do\ (?:it|that)|way|wrong|i\ don't))*$"""
+            (?:[\s,]+(?:no|thanks|thank\ you|please|don't|do\ not|not\ now|don't\ do\ (?:it|that)|way|wrong|
+            i\ don't))*$"""
         ),
     },
     unknown=(
         _words(r"^(?:turn|switch|put|power)\ (?:on|off)\ (?:the\ |my\ |our\ )?(?P<what>.+)$"),
         _words(r"^(?:turn|switch|put)\ (?:the\ |my\ |our\ )?(?P<what>.+?)\ (?:on|off)$"),
         _words(
-            r"""^(?:open|close|shut|lock|unlock|start|stop|activate|dim|brighten|play|pause|mute|raise|lower)\ 
-            (?:the\ |my\ |our\ )?(?P<what>.+)$"""
+            r"""^(?:open|close|shut|lock|unlock|start|stop|activate|dim|brighten|play|pause|mute|raise|lower)
+            \ (?:the\ |my\ |our\ )?(?P<what>.+)$"""
         ),
         _words(r"^(?:set|change|turn|dim|put|adjust)\ (?:the\ |my\ |our\ )?(?P<what>.+?)\ (?:to|at)\ -?\d.*$"),
         _words(r"^(?:is|are)\ (?:the\ |my\ |our\ )?(?P<what>.+?)\ (?:on|off|open|closed|locked|unlocked)$"),
@@ -109,7 +120,7 @@ _CHINESE: Final = Tongue(
     closing=_words(
         r"""(?:吧|啊|呀|哦|喔|啦|嘛|哈|谢谢你|谢谢|多谢|好吗|行吗|可以吗|好不好|行不行|拜托|麻烦了|[\s,，。！!？?.~])+$"""
     ),
-    anywhere=_words(r"请|一下子?|帮我|麻烦你|麻烦|顺便|下子"),
+    anywhere=_words(r"请|一下子?|帮我|麻烦你|麻烦|顺便|(?<=[开关调])下(?![来面])"),
     request=(_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以).+?)[吗么]?[?？]?$"), r"\1"),
     joint=_words(
         r"""\s*[,，。；;!！?？]?\s*(?P<then>然后再|然后|接着再|接着|之后再|之后|以后再|完了再|(?<!不)再(?!见)|并且|并(?!排)|随后)\s*
@@ -122,6 +133,8 @@ _CHINESE: Final = Tongue(
         ),
         _words(r"""^除了?(?P<but>.+?)(?:以外|之外)(?:把)?(?:其他|其它|其余|别的|剩下)?的?(?P<rest>.+)$"""),
     ),
+    all=_words(r"^(?:都|全|全部|全都|所有|每个|两个|一起)(?:的|房间|地方|要|是|打开|开|关|关掉|关了|都要|都开|都关)*$"),
+    article=re.compile(r"^(?:那个|这个|那盏|这盏|就)"),
     control={
         "cancel": _words(
             r"""^(?:取消|撤销|撤消|算了|不用了|停止执行|作罢|别管了|当我没说|不要了|不做了|停下来?|别弄了|撤回)

@@ -26,7 +26,7 @@ class Wording:
 
     actions: Mapping[str, Saying]
     outcomes: Mapping[str, str]
-    """By outcome; ``{x}`` the devices with a capital, ``{them}`` without, ``{so}`` what would be so, ``{do}`` what was asked."""
+    """By outcome; ``{x}``: the devices with a capital, ``{them}``: without; ``{so}``: what was to be so."""
     looks: Mapping[str, str]
     states: Mapping[str, str]
     modes: Mapping[str, str]
@@ -111,7 +111,7 @@ ENGLISH: Final = Wording(
         "ok": "OK, {what}.",
         "then": ", then ",
         "look": "Let me look.",
-        "scene": "OK, {name}.",
+        "scene": "OK, running “{name}”.",
         "scene_done": "{name}: done.",
         "scene_partly": "{name}: done in part.",
         "scene_failed": "{name} did not work.",
@@ -164,7 +164,7 @@ CHINESE: Final = Wording(
     outcomes={
         "confirmed": "{x}现在{so}。",
         "already_done": "{x}本来就{so}。",
-        "contradicted": "{x}没有{so}：之后有人手动改过。",
+        "contradicted": "没能{do}：之后有人手动改过。",
         "unconfirmed": "已经告诉{them}了，但没法确认现在是否{so}。",
         "device_unreachable": "联系不上{them}。",
         "device_refused": "{x}拒绝了。",
@@ -216,7 +216,7 @@ CHINESE: Final = Wording(
         "ok": "好的，正在{what}。",
         "then": "，然后",
         "look": "我看一下。",
-        "scene": "好的，{name}。",
+        "scene": "好的，正在执行“{name}”。",
         "scene_done": "{name}：都做好了。",
         "scene_partly": "{name}：做好了一部分。",
         "scene_failed": "{name}没有成功。",
@@ -255,4 +255,4 @@ WORDINGS: Final[Mapping[str, Wording]] = {"en": ENGLISH, "zh": CHINESE}
 
 def wording(language: str) -> Wording:
     """That of a language by its tag."""
-    return WORDINGS.get(language.split("-")[0], ENGLISH)
+    return WORDINGS.get(language.split("-", maxsplit=1)[0], ENGLISH)
