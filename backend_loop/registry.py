@@ -13,6 +13,7 @@ BUILT_IN: Final = tuple(
     f"backend_loop.missions.{name}"
     for name in (
         "agent_run",
+        "assistant_command",
         "device_control",
         "device_query",
         "device_sequence",

@@ -104,7 +104,7 @@ class AssistantCommand(Mission):
         if meaning.control is not None:
             return _word(tools, "nothing_asked")
         if (same := await _heard_elsewhere(tools)) is not None:
-            return Go("told", {"text": "", "spoken": None, "heard": tools.payload.text, "same_as": same})
+            return _same(tools, same)
         return await _begin(tools, meaning)
 
     @state("ASKING", acting=True, timeout_s=10)
@@ -124,7 +124,8 @@ class AssistantCommand(Mission):
         meaning = _meaning(tools)
         ends = _ends(tools, meaning)
         begin = due(meaning, ends)
-        tools.progress(sum(end is not None for end in ends), len(ends))
+        if len(ends) > 1:
+            tools.progress(sum(end is not None for end in ends), len(ends))
         if not begin:
             return Go("executed")
         for n in begin:
@@ -271,7 +272,7 @@ async def _cancel(tools: Tools, session: Session) -> Outcome:
     if last is None:
         return _word(tools, "nothing_to_cancel")
     if (same := await _heard_elsewhere(tools)) is not None:
-        return Go("told", {"text": "", "spoken": None, "heard": tools.payload.text, "same_as": same})
+        return _same(tools, same)
     done = await tools.sessions.cancel(last, tools.task_id)
     return _word(tools, "cancelled", cancelled=last) if done else _word(tools, "too_late")
 
@@ -299,6 +300,11 @@ def _told(tools: Tools, text: str, **more: Any) -> Go:
 
 def _word(tools: Tools, word: Word, **more: Any) -> Go:
     return _told(tools, said(word, tools.context.language), **more)
+
+
+def _same(tools: Tools, first: str) -> Go:
+    """Nothing is said by who was not the first to hear it."""
+    return Go("told", {**_result(tools, ""), "spoken": None, "same_as": first})
 
 
 def _result(tools: Tools, text: str, **more: Any) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from dualloop.cli import app
 from frontend_loop.ingress.http import preferred
 from frontend_loop.utterance import as_command
 from shared.errors import Problem
@@ -73,3 +75,10 @@ def test_what_is_wrong_with_it_is_said_and_where(value: dict[str, Any], pointer:
 )
 def test_how_long_a_client_prefers_to_wait(header: str, seconds: float) -> None:
     assert preferred(header) == seconds
+
+
+@pytest.mark.parametrize("wrong", [("send",), ("send", "lights on", "--type", "test.noop")])
+def test_the_command_line_wants_words_or_a_type(wrong: tuple[str, ...]) -> None:
+    told = CliRunner().invoke(app, wrong)
+    assert told.exit_code == 1
+    assert "in words" in str(told.exception)
