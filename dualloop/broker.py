@@ -5,16 +5,14 @@ home has a broker of its own: `DUALLOOP_MQTT_URL` names it, and this one is not 
 """
 
 import asyncio
-import contextlib
-import errno
 import logging
 import signal
-from collections.abc import Iterator
 from typing import Final
 
+from amqtt.broker import Broker  # type: ignore[import-untyped]
+
 from dualloop.address import BROKER_FILE, LOCAL, local_broker_url
-from dualloop.errors import Refusal
-from dualloop.parts import free_port
+from dualloop.parts import OTHER_MQTT_PORT, free_port
 from dualloop.state_folder import state_folder, write_whole
 from shared import logs
 from shared.settings import Settings
@@ -38,20 +36,17 @@ def run(settings: Settings) -> None:
 
 
 async def _serve(settings: Settings) -> None:
-    from amqtt.broker import Broker  # type: ignore[import-untyped]  # noqa: PLC0415  who only asks for the URL starts without it
-
     stop = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, stop.set)
-    port = settings.mqtt_port or free_port(LOCAL)
+    port = free_port(LOCAL, settings.mqtt_port, OTHER_MQTT_PORT)
     broker = Broker(
         {
             "listeners": {"default": {"type": "tcp", "bind": f"{LOCAL}:{port}", "max_connections": MOST}},
             "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}},
         }
     )
-    with _taken_told(port):
-        await broker.start()
+    await broker.start()
     url = state_folder(settings.state_dir) / BROKER_FILE
     write_whole(url, local_broker_url(port))
     try:
@@ -59,20 +54,3 @@ async def _serve(settings: Settings) -> None:
     finally:
         url.unlink(missing_ok=True)
         await broker.shutdown()
-
-
-@contextlib.contextmanager
-def _taken_told(port: int) -> Iterator[None]:
-    from amqtt.errors import BrokerError  # type: ignore[import-untyped]  # noqa: PLC0415  as above
-
-    try:
-        yield
-    except BrokerError as fault:
-        cause = fault.__cause__
-        if not isinstance(cause, OSError):
-            raise
-        why = "is taken" if cause.errno == errno.EADDRINUSE else f"cannot be had: {cause.strerror}"
-        raise Refusal(
-            f"Port {port} of {LOCAL} {why}. Choose another one in DUALLOOP_MQTT_PORT, or name the broker that "
-            "listens there in DUALLOOP_MQTT_URL."
-        ) from fault

@@ -16,6 +16,10 @@ RELOAD_GRACE_S = 6.0
 """Grace of a worker whose code is edited, unless the settings name one: nobody waits gladly for old code."""
 
 
+OTHER_PORT = "Choose another one, as in DUALLOOP_PORT=8001 dualloop up."
+OTHER_MQTT_PORT = "Choose another one in DUALLOOP_MQTT_PORT, or name who listens there in DUALLOOP_MQTT_URL."
+
+
 @dataclass(frozen=True)
 class Plan:
     """What one ``up`` runs."""
@@ -106,7 +110,7 @@ def log_path(state_dir: Path, name: str) -> Path:
     return state_dir / "logs" / f"{name}.log"
 
 
-def free_port(host: str, wanted: int = 0) -> int:
+def free_port(host: str, wanted: int = 0, remedy: str = OTHER_PORT) -> int:
     """``wanted`` if it is free, or a free one for 0.
 
     Raises:
@@ -120,6 +124,4 @@ def free_port(host: str, wanted: int = 0) -> int:
             return int(probe.getsockname()[1])
     except OSError as error:
         why = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be had: {error.strerror}"
-        raise Refusal(
-            f"Port {wanted} of {host} {why}. Choose another one, as in DUALLOOP_PORT=8001 dualloop up."
-        ) from error
+        raise Refusal(f"Port {wanted} of {host} {why}. {remedy}") from error

@@ -27,7 +27,7 @@ from dualloop.address import LOCAL, local_broker_url, local_url
 from dualloop.embedded import hold_redis, running_url
 from dualloop.errors import Refusal
 from dualloop.home.inventory import furnish
-from dualloop.parts import Plan, free_port, stages
+from dualloop.parts import OTHER_MQTT_PORT, Plan, free_port, stages
 from dualloop.reload import Reloader
 from dualloop.state_folder import private_folder, state_folder, try_lock, write_whole
 from dualloop.supervisor import Supervisor
@@ -159,7 +159,7 @@ def settled(settings: Settings) -> Plan:
     if own_home:
         if settings.home_file is None:
             furnish(settings.home_path)
-        port = free_port(LOCAL, settings.mqtt_port)
+        port = free_port(LOCAL, settings.mqtt_port, OTHER_MQTT_PORT)
         update |= {"mqtt_port": port, "mqtt_url": SecretStr(local_broker_url(port))}
         port = settings.home_port or free_port(settings.home_host)
         update |= {"home_port": port, "home_url": local_url(settings.home_host, port)}

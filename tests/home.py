@@ -93,11 +93,13 @@ class Home:
 
 
 @contextlib.contextmanager
-def running_home(state_dir: Path) -> Iterator[Home]:
-    """Start a home on this folder and wait until it answers."""
+def running_home(state_dir: Path, mqtt_url: str | None = None) -> Iterator[Home]:
+    """Start a home on this folder and wait until it answers, and its devices are on the broker, if there is one."""
     url_file = state_dir / "home.url"
     url_file.unlink(missing_ok=True)  # a killed one leaves it behind
     environment = {name: value for name, value in os.environ.items() if not name.startswith("DUALLOOP_")}
+    if mqtt_url is not None:
+        environment["DUALLOOP_MQTT_URL"] = mqtt_url
     process = subprocess.Popen(
         [sys.executable, "-c", _RUN, str(state_dir)],
         env=environment,
@@ -107,6 +109,7 @@ def running_home(state_dir: Path) -> Iterator[Home]:
         until(lambda: url_file.exists() or process.poll() is not None, within=20, what="the home starts")
         assert process.poll() is None, f"the home exited with {process.returncode}"
         home = Home(process, url_file.read_text())
+        until(lambda: home.http.get("/readyz").is_success, within=20, what="its devices are announced")
         yield home
         home.http.close()
     finally:
