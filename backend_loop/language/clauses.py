@@ -1,7 +1,8 @@
 """An utterance taken apart: courtesies off, clauses one by one, names left whole. Pure."""
 
+import itertools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from backend_loop.language.meaning import Control
@@ -59,6 +60,17 @@ def parts(text: str, tongue: Tongue, book: NameBook) -> Clauses:
     texts.append(begun[at:])
     kept = [bare(text, tongue, book) for text in texts if _tidy(text)]
     return Clauses(tuple(kept), then)
+
+
+def apart(text: str, tongue: Tongue, book: NameBook) -> Iterator[list[str]]:
+    """Ways to take clauses apart that nothing stands between: at each verb, then at one of them."""
+    spans = list(outermost(book.spans(text)))
+    places = [found.start() for found in tongue.begin.finditer(text) if found.start() > 0]
+    places = [at for at in places if not any(span.start < at < span.end for span in spans)][:MOST_CLAUSES]
+    for cuts in [places, *([at] for at in places if len(places) > 1)]:
+        pieces = [text[begin:end] for begin, end in itertools.pairwise([0, *cuts, len(text)])]
+        if cuts and all(map(_tidy, pieces)):
+            yield [bare(piece, tongue, book) for piece in pieces]
 
 
 def control(text: str, tongue: Tongue) -> Control | None:

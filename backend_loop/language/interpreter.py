@@ -1,10 +1,11 @@
-"""What a sentence means in one home. No I/O once the grammar is loaded: at a language's first sentence, or by `warm`."""
+"""What a sentence means in one home. No I/O once a language's grammar is loaded: by its first sentence, or `warm`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from backend_loop.language import wishes
-from backend_loop.language.clauses import MOST_CLAUSES, Clauses, bare, control, outside, parts, phrase, unnamed
+from backend_loop.language.clauses import MOST_CLAUSES, Clauses, apart, bare, control, outside, parts, phrase, unnamed
 from backend_loop.language.frame import Frame, Verb, together
 from backend_loop.language.grammar import Grammar, grammar
 from backend_loop.language.meaning import Meaning, Wish
@@ -15,7 +16,9 @@ from backend_loop.language.things import Puzzle, Things
 from backend_loop.language.tongues import TONGUES, Tongue
 from shared.home import Inventory
 
-NOBODY: frozenset[str] = frozenset()
+NOBODY: Final[frozenset[str]] = frozenset()
+LONGEST_NAME: Final = (4, 8)
+"""Words, or signs of Chinese, that something unknown may be called by; what is longer is something else."""
 
 
 class Interpreter:
@@ -169,13 +172,21 @@ class _Reader:
             return [replace(rest, every=True, but=but)]
         if len(clauses.texts) > MOST_CLAUSES:
             raise Puzzle("not_understood")
-        read = [self._alone(clause) for clause in clauses.texts]
-        if None in read:
-            raise self._unread([clause for clause, frame in zip(clauses.texts, read, strict=True) if frame is None])
-        frames = together([frame for frame in read if frame is not None])
+        read = [frame for clause in clauses.texts for frame in self._run_on(clause)]
+        frames = together(read)
         if frames is None:
             raise Puzzle("not_understood")
         return frames
+
+    def _run_on(self, text: str) -> list[Frame]:
+        """One clause, or several that nothing stands between: a recogniser hears no comma."""
+        if (frame := self._alone(text)) is not None:
+            return [frame]
+        for pieces in apart(text, self._tongue, self._book):
+            frames = [self._alone(piece) for piece in pieces]
+            if all(frame is not None and frame.verb != Verb.BARE for frame in frames):
+                return [frame for frame in frames if frame is not None]
+        raise self._unread(text)
 
     def _alone(self, text: str, *, stock: bool = True) -> Frame | None:
         """One clause by itself: a scene's phrase, or a sentence of the grammar."""
@@ -203,18 +214,14 @@ class _Reader:
             Verb.UNLOCK,
         )
 
-    def _unread(self, texts: Sequence[str]) -> Puzzle:
+    def _unread(self, text: str) -> Puzzle:
         """Something is asked for by a name that nothing has here, or nothing is understood."""
-        for text in texts:
-            what = unnamed(text, self._tongue)
-            if what is None or any(sign.isdigit() for sign in what) or len(what.split()) > 4:
-                continue
-            if chinese(what[0]) and len(what) > 8:
-                continue
-            if any(span.text not in self._grammar.kinds for span in self._book.spans(what)):
-                continue
-            return Puzzle("no_such_device", self._things.near(what), what)
-        return Puzzle("not_understood")
+        what = unnamed(text, self._tongue)
+        if what is None or any(sign.isdigit() for sign in what) or self._book.spans(what):
+            return Puzzle("not_understood")
+        if len(what.split()) > LONGEST_NAME[0] or (chinese(what[0]) and len(what) > LONGEST_NAME[1]):
+            return Puzzle("not_understood")
+        return Puzzle("no_such_device", self._things.near(what), what)
 
 
 def _controlled(word: str, text: str) -> dict[str, object]:

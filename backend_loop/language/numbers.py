@@ -3,11 +3,15 @@
 import re
 from typing import Final
 
-_ONES: Final = tuple(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen".split(" ")
+_TO_TEN: Final = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TEENS: Final = (
+    "ten",
+    "eleven",
+    "twelve",
+    *(f"{stem}teen" for stem in ("thir", "four", "fif", "six", "seven", "eigh", "nine")),
 )
-_TENS: Final = tuple("twenty thirty forty fifty sixty seventy eighty ninety".split(" "))
+_ONES: Final = (*_TO_TEN, *_TEENS)
+_TENS: Final = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _WORTH: Final = {word: n for n, word in enumerate(_ONES)} | {word: 20 + 10 * n for n, word in enumerate(_TENS)}
 _WORD: Final = "|".join(sorted(_WORTH, key=len, reverse=True))
 _ENGLISH: Final = re.compile(

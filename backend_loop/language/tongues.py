@@ -16,6 +16,7 @@ class Tongue:
         opening, closing, anywhere: courtesies and fillers, at the beginning, at the end, wherever they stand.
         request: a wish in the form of a question, and the wish.
         joint: what stands between two clauses; the group ``then`` is there if the second waits for the first.
+        begin: where a clause may begin without a word between.
         first: a word that says that what follows has an order.
         but: an exception; the group ``rest`` is what it is an exception from, ``but`` what is left out.
         all: the answer that means all of what was asked about.
@@ -30,6 +31,7 @@ class Tongue:
     anywhere: re.Pattern[str]
     request: tuple[re.Pattern[str], str]
     joint: re.Pattern[str]
+    begin: re.Pattern[str]
     first: re.Pattern[str]
     but: tuple[re.Pattern[str], ...]
     all: re.Pattern[str]
@@ -64,6 +66,9 @@ _ENGLISH: Final = Tongue(
         |\s*[,;!?]\s*(?:(?:and|plus|or)\s+)?(?:also\s+)?|\s*\.(?!\d)\s*|\s+(?:and\s+also|and|plus|as\ well\ as|
         along\ with|together\ with|&|\+)\s+"""
     ),
+    begin=_words(
+        r"\b(?:turn|switch|set|open|close|shut|lock|unlock|play|pause|dim|make\ it|set\ it|what's|what\ is)\b"
+    ),
     first=_words(r"^first(?:\ of\ all)?\b[\s,]*"),
     but=(
         _words(
@@ -85,8 +90,8 @@ _ENGLISH: Final = Tongue(
         "yes": _words(
             r"""^(?:yes|yeah|yep|yup|sure|ok|okay|correct|right|exactly|affirmative|absolutely|definitely|of\ course|
             do\ it|do\ that|go\ ahead|confirm|confirmed|please\ do|i\ do|that's\ right|alright|fine|i'm\ sure|
-            i\ am\ sure)(?:[\s,]+(?:yes|please|sure|do\ it|do\ that|go\ ahead|that's\ right|i'm\ sure|i\ am\ sure|i\ do|thanks|
-            of\ course|thank\ you|correct|okay|ok))*$"""
+            i\ am\ sure)(?:[\s,]+(?:yes|please|sure|do\ it|do\ that|go\ ahead|that's\ right|i'm\ sure|i\ am\ sure|i\ do|
+            thanks|of\ course|thank\ you|correct|okay|ok))*$"""
         ),
         "no": _words(
             r"""^(?:no|nope|nah|negative|don't|do\ not|not\ now|no\ way|better\ not|rather\ not|wrong)
@@ -123,8 +128,12 @@ _CHINESE: Final = Tongue(
     anywhere=_words(r"请|一下子?|帮我|麻烦你|麻烦|顺便|(?<=[开关调])下(?![来面])"),
     request=(_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以).+?)[吗么]?[?？]?$"), r"\1"),
     joint=_words(
-        r"""\s*[,，。；;!！?？]?\s*(?P<then>然后再|然后|接着再|接着|之后再|之后|以后再|完了再|(?<!不)再(?!见)|并且|并(?!排)|随后)\s*
+        r"""\s*[,，。；;!！?？]?\s*(?P<then>然后再|然后|接着再|接着|完了再|(?<!不)再(?!见)|并且|并(?!排)|随后)\s*
         |\s*[,，。；;!！?？、]+\s*(?:还有|以及|和|同时|也|并且|另外)?\s*|还有|以及|同时|另外|和|跟|与|及"""
+    ),
+    begin=_words(
+        r"""把|将|打开|开启|关闭|关掉|关上|关(?=[灯门空窗电音])|开(?=[灯门空窗电])|锁|拉上|拉开|播放|暂停|
+        (?:温度|亮度|音量)?(?:调[到成至低高暗亮大小]|设[为成到定置])|升起|放下"""
     ),
     first=_words(r"^(?:先|首先)[,，\s]*"),
     but=(
@@ -160,8 +169,12 @@ _CHINESE: Final = Tongue(
         _words(r"^(?P<what>.+?)的?(?:现在)?的?(?:温度|湿度)?是?(?:多少|几)度?$"),
     ),
     said=(
-        (re.compile(r"^(?:我们|咱们|我|咱)?(?:现在|马上|刚刚|刚|已经|准备|正|要|想|去|得|就|先)*"), ""),
-        (re.compile(r"(?:了|啦|咯|喽|哦|啊|吧|大家|各位)+$"), ""),
+        (re.compile(r"(?:啊|吧|哦|大家|各位)+$"), ""),
+        (re.compile(r"(?:啦|咯|喽)$"), "了"),
+        (
+            re.compile(r"^(?:我们|咱们|我|咱)?(?:现在|马上|刚刚|刚|已经)*(?:(?:准备|正|要|想|去|得|就|先)+(?=.*了$))?"),
+            "",
+        ),
     ),
 )
 
