@@ -1,14 +1,22 @@
 """A lamp behind a Zigbee2MQTT bridge, as well or as badly behaved as a test wants it, on a real broker."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
+
+from pydantic import SecretStr
 
 from backend_loop.devices.configured import kept
 from backend_loop.devices.mqtt.device import Bindings, MqttDevices, _unbound
 from backend_loop.devices.mqtt.hub import Hub
+from backend_loop.mission_type import MissionType
+from backend_loop.worker import LoopWorker
 from shared.clock import now_ms, rfc3339
 from shared.mqtt import MqttUrl
+from shared.settings import Settings
+from tests.device_commands import Door, opened_door
 from tests.mqtt import Said, Wire, wire
 
 BASE = "zigbee2mqtt"
@@ -108,3 +116,23 @@ async def devices_on(url: str, bindings: Bindings = _unbound) -> AsyncIterator[M
     async with kept(MqttDevices(Hub(MqttUrl.parse(url), [BASE], "homeassistant"), bindings)) as devices:
         assert isinstance(devices, MqttDevices)
         yield devices
+
+
+@contextlib.asynccontextmanager
+async def served(
+    redis_url: str, mqtt_url: str, folder: Path, *types: MissionType, **settings: Any
+) -> AsyncIterator[Door]:
+    """A door, with a worker of these types behind it that goes to devices on this broker."""
+    chosen = Settings(redis_url=redis_url, state_dir=folder, mqtt_url=SecretStr(mqtt_url), _env_file=None, **settings)
+    known = {definition.kind: definition for definition in types}
+    devices = MqttDevices.of(chosen)
+    assert devices is not None
+    async with opened_door(redis_url, None) as door:
+        worker = LoopWorker(known, chosen, redis_url, device=devices, handle_signals=False)
+        worker.loops.add(devices.loop)
+        running = asyncio.create_task(worker.main())
+        yield door
+        worker.stop()
+        await running
+        await worker.close()
+        await devices.close()

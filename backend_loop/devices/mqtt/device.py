@@ -163,10 +163,10 @@ class MqttDevices:
         line.looks.add(look)
         try:
             while not look.done and asked <= MOST_ASKS and (left := until - time.monotonic()) > 0:
+                look.news.clear()  # before asking: the answer may be quick
                 if not asked or look.again:
                     asked, look.again = asked + 1, False
                     await self._ask(entity, line)
-                look.news.clear()
                 try:
                     async with asyncio.timeout(left):
                         await look.news.wait()

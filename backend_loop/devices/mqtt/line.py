@@ -34,14 +34,19 @@ class Look:
         """Whether all is answered."""
         return not self.left
 
-    def take(self, seen: Seen, told: Mapping[str, Any], at: int, within_ms: int) -> None:
-        """The device said this, so at that moment, give or take."""
-        if at < self._asked_at - within_ms:
+    def take(self, seen: Seen, heard: Heard, at: int) -> None:
+        """The device said this, which was so at that moment; one that tells no time may have read itself long before.
+
+        But not before it was asked, if this is its answer.
+        """
+        if heard.told_at is None:
+            at = self._asked_at
+        if at < self._asked_at - heard.within_ms:
             self.stale_at = at
         elif HAND in seen.moved.values():
             self.again = True
         else:
-            self.again |= bool(self.left & (told.keys() - seen.proved))
+            self.again |= bool(self.left & (heard.values.keys() - seen.proved))
             self.left -= seen.proved
             at = max(at, self._asked_at)
             self.observed_at = at if self.observed_at is None else min(self.observed_at, at)
@@ -129,7 +134,7 @@ class Line:
         if seen.proved:
             self.reported_at = max(at, self.reported_at or 0)
         for look in self.looks:
-            look.take(seen, heard.values, at, heard.within_ms)
+            look.take(seen, heard, at)
         for order in self.orders:
             said = order.values.keys() & heard.values.keys()
             if said and all(heard.values[name] == order.values[name] for name in said):
