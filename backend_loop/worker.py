@@ -30,6 +30,7 @@ from backend_loop.loops import audit
 from backend_loop.loops.announce import Announcer
 from backend_loop.loops.cleaning import Cleaning
 from backend_loop.loops.schedules import Schedules
+from backend_loop.loops.warming import Warming
 from backend_loop.mission_type import MissionType, pools_of
 from backend_loop.model import Model
 from backend_loop.redis_clock import RedisClock
@@ -49,6 +50,7 @@ from shared.logs import get
 from shared.loop import Answer, Idle, Loop
 from shared.loops import Loops
 from shared.redis import Link
+from shared.sessions import TYPE as SPOKEN
 from shared.settings import Settings
 from shared.watchdog import STUCK, Watchdog
 
@@ -260,6 +262,8 @@ class LoopWorker(Worker):
         yield Cleaning(self._link, self._fleet, self.settings).loop
         self._home_loop = self.home.following(self._link)
         yield self._home_loop
+        if any(one.type == SPOKEN for one in self.types.values()):
+            yield Warming(self.home.current).loop
         if self.serves_arq:
             yield Loop(
                 "arq",
