@@ -3,15 +3,13 @@
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from dualloop.lifeline import ends_with_parent
+from tests.forge import Forked, forked
 from tests.waiting import until
 
 _RUN = """
@@ -25,7 +23,7 @@ run(Settings(state_dir=pathlib.Path(sys.argv[1]), _env_file=None))
 class Home:
     """A running home: the bench side of it, for tests that are not asynchronous about it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
+    def __init__(self, process: Forked, url: str) -> None:
         self.process = process
         self.url = url
         self.http = httpx.Client(base_url=url, trust_env=False, timeout=20)
@@ -98,11 +96,7 @@ def running_home(state_dir: Path) -> Iterator[Home]:
     url_file = state_dir / "home.url"
     url_file.unlink(missing_ok=True)  # a killed one leaves it behind
     environment = {name: value for name, value in os.environ.items() if not name.startswith("DUALLOOP_")}
-    process = subprocess.Popen(
-        [sys.executable, "-c", _RUN, str(state_dir)],
-        env=environment,
-        preexec_fn=ends_with_parent(),  # noqa: PLW1509  fixtures run in the main thread
-    )
+    process = forked(("-c", _RUN, str(state_dir)), env=environment)
     try:
         until(lambda: url_file.exists() or process.poll() is not None, within=20, what="the home starts")
         assert process.poll() is None, f"the home exited with {process.returncode}"
