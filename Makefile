@@ -9,7 +9,7 @@ LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-
 BUILD := hatchling==1.33.0 editables
 ARGS ?=
 # Test files at a time: most of them wait for leases.
-JOBS ?= 3
+JOBS ?= 4
 
 # A .venv that was moved, or whose Python is gone, is made anew.
 USABLE := $(shell grep -qsF "$(abspath $(VENV))" $(BIN)/activate \
@@ -27,7 +27,7 @@ up: $(VENV)/.run  ## run everything on this machine; DUALLOOP_PORT and DUALLOOP_
 dev: $(VENV)/.dev  ## install what tests and checks need
 
 test: $(VENV)/.dev  ## run all tests, on real Redis servers, in random order
-	$(BIN)/python -m pytest -m 'not long' -n $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -m 'not long' -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 chaos: $(VENV)/.dev  ## the random suites of which `make test` runs a sample, in full length
 	$(BIN)/python -m pytest -m long --timeout 1800 $(ARGS)

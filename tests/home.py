@@ -3,15 +3,13 @@
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from dualloop.lifeline import ends_with_parent
+from tests.forge import Forked, forked
 from tests.waiting import until
 
 _RUN = """
@@ -25,7 +23,7 @@ run(Settings(state_dir=pathlib.Path(sys.argv[1]), _env_file=None))
 class Home:
     """A running home: the bench side of it, for tests that are not asynchronous about it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
+    def __init__(self, process: Forked, url: str) -> None:
         self.process = process
         self.url = url
         self.http = httpx.Client(base_url=url, trust_env=False, timeout=20)
@@ -100,11 +98,7 @@ def running_home(state_dir: Path, mqtt_url: str | None = None) -> Iterator[Home]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("DUALLOOP_")}
     if mqtt_url is not None:
         environment["DUALLOOP_MQTT_URL"] = mqtt_url
-    process = subprocess.Popen(
-        [sys.executable, "-c", _RUN, str(state_dir)],
-        env=environment,
-        preexec_fn=ends_with_parent(),  # noqa: PLW1509  fixtures run in the main thread
-    )
+    process = forked(("-c", _RUN, str(state_dir)), env=environment)
     try:
         until(lambda: url_file.exists() or process.poll() is not None, within=20, what="the home starts")
         assert process.poll() is None, f"the home exited with {process.returncode}"

@@ -2,15 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
 
-from dualloop.lifeline import ends_with_parent
-from dualloop.parts import free_port
+from tests.forge import Forked, forked
+from tests.ports import unused_port
 from tests.waiting import eventually, until
 
 
@@ -23,10 +21,10 @@ class OutsideServices:
     """
 
     def __init__(self, folder: Path, front: str = "http://127.0.0.1:1") -> None:
-        self._folder, self._front, self._port = folder, front, free_port("127.0.0.1")
+        self._folder, self._front, self._port = folder, front, unused_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self.http = httpx.Client(base_url=self.url, trust_env=False, timeout=20)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Forked | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -57,12 +55,7 @@ class OutsideServices:
             "DUALLOOP_URL": self._front,
         }
         with (self._folder / "outside.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                (sys.executable, "-m", "dualloop", "outside"),
-                env=inherited | own,
-                preexec_fn=ends_with_parent(signal.SIGKILL),  # noqa: PLW1509  tests run in the main thread
-                stderr=log,
-            )
+            self._process = forked(("-m", "dualloop", "outside"), env=inherited | own, stderr=log, death=signal.SIGKILL)
 
     def end(self, signum: int = signal.SIGTERM) -> int:
         """Its exit code."""

@@ -7,25 +7,28 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar, overload
 
 T = TypeVar("T")
-STEP_S = 0.01
+WITHIN_S = 30.0  # generous: it matters only where a test fails, and other test runs may share the cores
+STEPS_S = (0.005, 0.05)  # between two looks: first, and at most
+GROWTH = 1.2
 
 
-def until(condition: Callable[[], T], within: float = 10.0, what: str = "") -> T:
+def until(condition: Callable[[], T], within: float = WITHIN_S, what: str = "") -> T:
     """The first truthy answer of ``condition``, asked again and again; fails the test after ``within`` seconds."""
-    end = time.monotonic() + within
+    end, step = time.monotonic() + within, STEPS_S[0]
     while not (answer := condition()):
         assert time.monotonic() < end, f"not within {within} s: {what or inspect.getsource(condition).strip()}"
-        time.sleep(STEP_S)
+        time.sleep(step)
+        step = min(step * GROWTH, STEPS_S[1])
     return answer
 
 
 @overload
-async def eventually(condition: Callable[[], Awaitable[T]], within: float = 10.0, what: str = "") -> T: ...
+async def eventually(condition: Callable[[], Awaitable[T]], within: float = WITHIN_S, what: str = "") -> T: ...
 @overload
-async def eventually(condition: Callable[[], T], within: float = 10.0, what: str = "") -> T: ...
-async def eventually(condition: Callable[[], Awaitable[T] | T], within: float = 10.0, what: str = "") -> T:
+async def eventually(condition: Callable[[], T], within: float = WITHIN_S, what: str = "") -> T: ...
+async def eventually(condition: Callable[[], Awaitable[T] | T], within: float = WITHIN_S, what: str = "") -> T:
     """``until`` for tests with an event loop; the condition may be a coroutine function."""
-    end = time.monotonic() + within
+    end, step = time.monotonic() + within, STEPS_S[0]
     while True:
         answer = condition()
         if inspect.isawaitable(answer):
@@ -33,4 +36,5 @@ async def eventually(condition: Callable[[], Awaitable[T] | T], within: float = 
         if answer:
             return answer
         assert time.monotonic() < end, f"not within {within} s: {what or inspect.getsource(condition).strip()}"
-        await asyncio.sleep(STEP_S)
+        await asyncio.sleep(step)
+        step = min(step * GROWTH, STEPS_S[1])

@@ -51,25 +51,37 @@ class OutOfPaperError(Exception):
 def work(tools: Tools) -> Outcome:
     """Any of it."""
     tally(tools, "begin")
+    tools.context.done.append(tools.payload.how)
+    if tools.payload.how not in UNMOVED:
+        _mark(tools)
+    return DOES[tools.payload.how](tools) or Go("done", result=_facts(tools))
+
+
+def _mark(tools: Tools) -> None:
     if tools.payload.mark is not None:
         tools.payload.mark.touch()
-    tools.context.done.append(tools.payload.how)
-    return DOES[tools.payload.how](tools) or Go("done", result=_facts(tools))
 
 
 def _deaf(tools: Tools) -> None:
     """Goes on whatever it is told, for so long."""
     end = time.monotonic() + tools.payload.seconds
+    try:
+        _mark(tools)
+        _until(end)
+    except CutError:
+        tally(tools, "deaf")
+        _until(end)
+
+
+def _until(end: float) -> None:
     while time.monotonic() < end:
-        try:
-            time.sleep(0.01)
-        except CutError:
-            tally(tools, "deaf")
+        time.sleep(0.01)
 
 
 def _late(tools: Tools) -> Outcome:
     """It is cut, and gives an outcome nevertheless."""
     try:
+        _mark(tools)
         while True:
             tools.check()
     except CutError:
@@ -129,6 +141,10 @@ DOES: Final[Mapping[str, Callable[[Tools], Any]]] = {
     "hold": lambda tools: hold(tools.payload.seconds),
     "sleep": lambda tools: sleeps(tools.payload.seconds),
 }
+
+
+UNMOVED = {"deaf", "late"}
+"""They can be cut as soon as their mark is there, so they make it where a cut does not end them."""
 
 
 def _facts(tools: Tools) -> dict[str, Any]:

@@ -23,9 +23,15 @@ class Front:
         return str(answer.json()["correlation_id"])
 
     async def result(self, correlation_id: str, wait: float = 30) -> dict[str, Any]:
-        """The result document, as of now or after so many seconds at most."""
-        answer = await self.client.get(f"/v1/results/{correlation_id}", params={"wait": wait})
-        assert answer.status_code in {200, 202}, answer.text
+        """The result document, as of now or after so many seconds at most; asked for again while the front says 503."""
+
+        async def asked() -> httpx.Response | None:
+            answer = await self.client.get(f"/v1/results/{correlation_id}", params={"wait": wait})
+            assert answer.status_code in {200, 202, 503}, answer.text
+            return None if answer.status_code == 503 else answer
+
+        answer = await eventually(asked, 60, what=f"the front tells of {correlation_id}")
+        assert answer is not None
         return dict(answer.json())
 
     async def end(self, correlation_id: str, within: float = 60) -> dict[str, Any]:

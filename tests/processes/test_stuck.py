@@ -1,7 +1,5 @@
 """B04: a process that lives, looks healthy and does nothing says so, and in the end ends itself."""
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,6 +10,7 @@ import httpx
 import pytest
 
 from shared.watchdog import STUCK
+from tests.forge import forked
 from tests.processes.commands import Front, acting, events, tally
 from tests.processes.restartable import Restartable
 from tests.stories.stack import Part, Stack, running
@@ -26,12 +25,8 @@ ENV: dict[str, Any] = {"DUALLOOP_STUCK_S": str(STUCK_S), "DUALLOOP_DRAIN_S": "1"
 def started(part: Part, module: str, **env: str) -> Iterator[None]:
     """The part, made by another program than the product's own."""
     with part.log.open("ab") as log:
-        part.process = subprocess.Popen(
-            [sys.executable, "-m", module],
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "."} | part.env | env,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+        part.process = forked(
+            ("-m", module), env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "."} | part.env | env, stdout=log, stderr=log
         )
     try:
         yield

@@ -1,6 +1,5 @@
 """Whose hand it was, what proves anything, and that workers that heard the same come to the same."""
 
-import json
 from typing import Any
 
 import pytest

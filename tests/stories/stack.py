@@ -11,16 +11,15 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import httpx
 import redis
 
-from dualloop.lifeline import ends_with_parent
-from dualloop.parts import free_port
 from shared import keys
+from tests.forge import Forked, forked
+from tests.ports import unused_port
 from tests.waiting import eventually
 
 LOCAL = "127.0.0.1"
@@ -34,15 +33,15 @@ class Part:
     def __init__(self, command: str, name: str, folder: Path, env: dict[str, str]) -> None:
         self.command, self.name, self.env = command, name, env
         self.log = folder / f"{name}.log"
-        self.port = free_port(LOCAL)
+        self.port = unused_port()
         self.url = f"http://{LOCAL}:{self.port}"
         self.ws = f"ws://{LOCAL}:{self.port}/v1/ws"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | subprocess.Popen[bytes] | None = None
         self.module = "dualloop"
         """Run in its place: one that does the same, and what a test wants besides."""
 
     @property
-    def running(self) -> subprocess.Popen[bytes]:
+    def running(self) -> Forked | subprocess.Popen[bytes]:
         assert self.process is not None, f"{self.name} was not started"
         return self.process
 
@@ -53,14 +52,13 @@ class Part:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("DUALLOOP_")}
         port = "DUALLOOP_PORT" if self.command == "foreground" else "DUALLOOP_HEALTH_PORT"
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                (sys.executable, "-m", self.module, self.command),
+            self.process = forked(
+                ("-m", self.module, self.command),
                 env=inherited | self.env | {port: str(self.port)},
-                preexec_fn=ends_with_parent(signal.SIGKILL),  # noqa: PLW1509  tests run in the main thread
-                start_new_session=True,
-                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                session=True,
+                death=signal.SIGKILL,
             )
 
     async def ready(self) -> None:
@@ -93,7 +91,7 @@ class Part:
         """SIGTERM; the exit code."""
         self.running.send_signal(signal.SIGTERM)
         await eventually(lambda: self.running.poll() is not None, within, f"{self.name} ends on SIGTERM")
-        return self.running.returncode
+        return self.running.wait()
 
     async def restart(self, **env: str) -> None:
         """Start it again, after a clean stop if it still runs."""

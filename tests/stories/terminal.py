@@ -3,14 +3,13 @@
 import asyncio
 import os
 import signal
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import from_json
 
-from dualloop.lifeline import ends_with_parent
+from tests.forge import Piped, piped
 
 
 @dataclass(frozen=True)
@@ -35,18 +34,9 @@ class Terminal:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("DUALLOOP_")}
         self.env = inherited | {"PYTHONPATH": str(Path.cwd()), "DUALLOOP_STATE_DIR": str(folder / "state")} | env
 
-    async def start(self, *args: str) -> asyncio.subprocess.Process:
+    async def start(self, *args: str) -> Piped:
         """Begin a command; its output is read by who asks for it."""
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "dualloop", *args),
-            cwd=self.folder,
-            env=self.env,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            preexec_fn=ends_with_parent(signal.SIGKILL),
-        )
+        return await piped(("-m", "dualloop", *args), env=self.env, cwd=self.folder)
 
     async def run(self, *args: str, stdin: str = "", interrupt_at: bytes | None = None) -> Said:
         """A command from beginning to end; with `interrupt_at`, Ctrl-C once it has printed a line with this."""
@@ -55,7 +45,6 @@ class Terminal:
             async with asyncio.timeout(60):
                 seen = b""
                 if interrupt_at is not None:
-                    assert process.stdout is not None
                     while interrupt_at not in seen:
                         line = await process.stdout.readline()
                         assert line, f"it ended before it said {interrupt_at!r}"
@@ -63,9 +52,8 @@ class Terminal:
                     process.send_signal(signal.SIGINT)
                 out, err = await process.communicate(stdin.encode())
         finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        assert process.returncode is not None
+            process.kill()
+            code = await process.wait()
+            process.close()
         assert b"Traceback" not in err, err.decode()
-        return Said(process.returncode, (seen + out).decode(), err.decode())
+        return Said(code, (seen + out).decode(), err.decode())

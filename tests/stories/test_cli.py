@@ -151,6 +151,7 @@ async def test_ctrl_c_ends_the_waiting_only(stack: Stack, terminal: Terminal) ->
         waiting.send_signal(2)
         out, err = await waiting.communicate()
         assert (waiting.returncode, out) == (130, b"")
+        waiting.close()
         assert err.decode() == "\nIt goes on: only the waiting has ended.\n"
         [row] = (await client.missions(type="test.slow"))["missions"]
         assert row["status"] == "RUNNING"

@@ -10,9 +10,9 @@ import pytest
 import redis
 
 from dualloop.client import Client, ClientProblem, UnreachableError, configured_urls
-from dualloop.parts import free_port
 from shared import keys
 from shared.settings import Settings
+from tests.ports import unused_port
 from tests.stories.stack import LOCAL, Stack, running
 from tests.waiting import eventually
 
@@ -36,7 +36,7 @@ async def impostor(answer: bytes) -> AsyncIterator[str]:
             await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(serve, LOCAL, free_port(LOCAL))
+    server = await asyncio.start_server(serve, LOCAL, unused_port())
     async with server:
         yield f"http://{LOCAL}:{server.sockets[0].getsockname()[1]}"
 

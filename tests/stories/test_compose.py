@@ -20,10 +20,10 @@ import pytest
 import redis
 
 from dualloop.lifeline import ends_with_parent
-from dualloop.parts import free_port
 from dualloop.redis_program import bundled_program
 from tests import compose
 from tests.mqtt import mosquitto_program
+from tests.ports import unused_port
 from tests.waiting import until
 
 LOCAL: Final = "127.0.0.1"
@@ -37,7 +37,7 @@ class Containers:
     def __init__(self, folder: Path) -> None:
         self.services = compose.services()
         self.folder = folder
-        self.ports = {name: free_port(LOCAL) for name in self.services}
+        self.ports = {name: unused_port() for name in self.services}
         self.processes: dict[str, list[subprocess.Popen[bytes]]] = {}
         (folder / "volume-home").mkdir()  # which the image begins with this file
         shutil.copy(compose.FILE.parent / "dualloop" / "home" / "inventory.json", folder / "volume-home" / "home.json")
@@ -58,7 +58,7 @@ class Containers:
     def _start(self, name: str, service: dict[str, Any]) -> None:
         for number in range(service.get("deploy", {}).get("replicas", 1)):
             if number:
-                self.ports[name] = free_port(LOCAL)  # in a container each has the same one
+                self.ports[name] = unused_port()  # in a container each has the same one
             folder = self.folder / f"{name}-{number}"
             folder.mkdir()
             with (folder / "log").open("wb") as log:

@@ -1,15 +1,13 @@
 """A worker killed in the middle of an act: the lamp obeys once, and nobody is told anything untrue."""
 
 import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from dualloop.lifeline import ends_with_parent
 from tests.device_commands import LAMP, Door, opened_door
+from tests.forge import Forked, forked
 from tests.home import Home, running_home
 
 LEASE_S = "0.9"
@@ -21,14 +19,10 @@ class Workers:
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._environment = environment
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._running: list[Forked] = []
 
-    def start(self) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _RUN],
-            env=self._environment,
-            preexec_fn=ends_with_parent(),  # noqa: PLW1509  tests run in the main thread
-        )
+    def start(self) -> Forked:
+        process = forked(("-c", _RUN), env=self._environment)
         self._running.append(process)
         return process
 

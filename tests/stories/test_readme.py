@@ -23,9 +23,9 @@ import httpx
 import pytest
 
 from dualloop.lifeline import ends_with_parent
-from dualloop.parts import free_port
 from shared.settings import Settings
 from tests import readme_tables
+from tests.ports import unused_port
 from tests.waiting import until
 
 ROOT: Final = readme_tables.README.parent
@@ -64,7 +64,7 @@ class Reader:
     """Somebody with the README in one terminal and `make up` in another."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, free_port("127.0.0.1")
+        self.folder, self.port = folder, unused_port()
         self.output = folder / "up.out"
         self.up: subprocess.Popen[bytes] | None = None
         (folder / ".venv").symlink_to(sys.prefix)
