@@ -75,7 +75,7 @@ async def read(bus: Wire) -> dict[str, Any]:
 
 def effects(house: House, entity: str = LAMP) -> list[tuple[str, dict[str, Any], str | None]]:
     """What was done to it: by whom, what it changed, under which key."""
-    return [(one.by, one.changed, one.order and one.order.key) for one in house.journal(entity)]
+    return [(one.by, one.changed, one.order.key if one.order else None) for one in house.journal(entity)]
 
 
 async def test_whoever_comes_later_finds_who_there_is_and_how_they_are(bus: Wire) -> None:

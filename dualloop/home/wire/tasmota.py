@@ -28,7 +28,7 @@ class Tasmota:
 
     def __init__(self, named: Named) -> None:
         """Know it by its topic."""
-        self.devices = (named,)
+        self.devices: tuple[Named, ...] = (named,)
         self._topic, self._limits = named.name, named.device.limits
         self.will = Message(f"tele/{named.name}/LWT", OFFLINE, retain=True)
 
