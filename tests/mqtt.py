@@ -23,8 +23,8 @@ import pytest
 from paho.mqtt.client import topic_matches_sub
 
 from dualloop.lifeline import ends_with_parent
-from dualloop.parts import free_port
 from shared.mqtt import connect
+from tests.ports import unused_port
 from tests.waiting import until
 
 LOCAL = "127.0.0.1"
@@ -55,7 +55,7 @@ class Broker:
     """A mosquitto that a test may do anything to; one that is started again has forgotten what it retained."""
 
     def __init__(self, folder: Path) -> None:
-        self.port = free_port(LOCAL)
+        self.port = unused_port()
         self.url = f"mqtt://{LOCAL}:{self.port}"
         self._config = folder / "mosquitto.conf"
         self._config.write_text(CONFIG.format(port=self.port))
