@@ -26,16 +26,18 @@ class Forked:
         self._forge = forge
         self.pid = pid
         self.returncode: int | None = None
+        self._polling = threading.Lock()  # the forge tells an end once, and a test may wait for it in two threads
         self.over = os.pidfd_open(pid)
         """Can be read from once it has ended."""
 
     def poll(self) -> int | None:
         """The exit code, negative for a signal; None while it runs."""
-        if self.returncode is None:
-            self.returncode = self._forge.ask({"ended": self.pid})["code"]
-            if self.returncode is not None:
-                os.close(self.over)
-        return self.returncode
+        with self._polling:
+            if self.returncode is None:
+                self.returncode = self._forge.ask({"ended": self.pid})["code"]
+                if self.returncode is not None:
+                    os.close(self.over)
+            return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code, once it has ended.
