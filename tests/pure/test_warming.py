@@ -13,7 +13,7 @@ def home(*entities: str) -> Inventory:
 
 async def test_each_home_is_warmed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     warmed = list[Interpreter]()
-    monkeypatch.setattr(Interpreter, "warm", lambda self: warmed.append(self))
+    monkeypatch.setattr(Interpreter, "warm", lambda self: warmed.append(self))  # noqa: PLW0108  as a method
     homes = [EMPTY, EMPTY, home("light.hall"), home("light.hall"), home("light.hall", "light.study")]
     warming = Warming(lambda: homes[0])
     counts = list[int]()
