@@ -1,0 +1,108 @@
+"""Who is there by what was announced: also the simulated home, as it announces itself in each dialect."""
+
+import json
+from typing import Any
+
+from backend_loop.devices.mqtt.book import Book, entities
+from backend_loop.devices.mqtt.dialects.described import Described
+from dualloop.home.demonstration import WIRES, demonstration
+from dualloop.home.wire.dialect import Dialect, Named
+from dualloop.home.wire.discovery import Discovery
+from dualloop.home.wire.tasmota import Tasmota
+from dualloop.home.wire.zigbee2mqtt import Bridge
+
+CONFIG = {"state_topic": "plug/state", "command_topic": "plug/set", "unique_id": "plug"}
+
+
+def book() -> Book:
+    return Book(["zigbee2mqtt"], "homeassistant")
+
+
+def bulb(name: str) -> dict[str, Any]:
+    state = {"type": "binary", "name": "state", "property": "state", "access": 7, "value_on": "ON", "value_off": "OFF"}
+    definition = {"exposes": [{"type": "light", "features": [state]}]}
+    return {"friendly_name": name, "type": "Router", "definition": definition}
+
+
+def listed(*names: str) -> str:
+    return json.dumps([bulb(name) for name in names])
+
+
+def test_who_is_not_in_the_newest_list_is_gone() -> None:
+    one = book()
+    assert one.hear("zigbee2mqtt/bridge/devices", listed("a", "b"))
+    assert one.hear("zigbee2mqtt/bridge/devices", listed("b"))
+    assert [*one.devices()] == ["zigbee2mqtt/b"]
+    assert one.hear("zigbee2mqtt/bridge/devices", "no list")
+    assert [*one.devices()] == ["zigbee2mqtt/b"], "what is not understood takes nobody away"
+
+
+def test_an_empty_announcement_takes_a_device_away() -> None:
+    one = book()
+    one.hear("homeassistant/switch/plug/config", json.dumps(CONFIG))
+    assert [*one.devices()] == ["homeassistant/plug"]
+    one.hear("homeassistant/switch/plug/config", "")
+    assert not one.devices()
+
+
+def test_what_a_bridge_announces_to_home_assistant_besides_is_there_once() -> None:
+    one = book()
+    one.hear("zigbee2mqtt/bridge/devices", listed("a"))
+    twice = {
+        "unique_id": "0x1_light",
+        "schema": "json",
+        "state_topic": "zigbee2mqtt/a",
+        "command_topic": "zigbee2mqtt/a/set",
+    }
+    one.hear("homeassistant/light/0x1/light/config", json.dumps(twice))
+    assert [*one.devices()] == ["zigbee2mqtt/a"]
+
+
+def test_messages_that_announce_nobody_are_not_taken() -> None:
+    one = book()
+    for topic in ("zigbee2mqtt/a", "tasmota/discovery/xyz/config", "homeassistant/status", "zigbee2mqtt/bridge/state"):
+        assert not one.hear(topic, "{}")
+    assert not one.hear("zigbee2mqtt/bridge/devices", "[" + " " * 17_000_000 + "]")
+
+
+def test_a_name_in_the_inventory_wins_and_one_name_is_one_device() -> None:
+    one = book()
+    one.hear("zigbee2mqtt/bridge/devices", listed("lamp", "Lamp", "hall/lamp"))
+    devices = one.devices()
+    assert entities(devices, {}) == {"light.lamp": "zigbee2mqtt/Lamp", "light.hall_lamp": "zigbee2mqtt/hall/lamp"}
+    bound = entities(devices, {"zigbee2mqtt/lamp": "light.stove", "zigbee2mqtt/gone": "light.gone"})
+    assert bound == {
+        "light.stove": "zigbee2mqtt/lamp",
+        "light.lamp": "zigbee2mqtt/Lamp",
+        "light.hall_lamp": "zigbee2mqtt/hall/lamp",
+    }
+
+
+def heard_of(dialect: Dialect) -> dict[str, Described]:
+    one = book()
+    for message in dialect.hello(dict.fromkeys((named.name for named in dialect.devices), True)):
+        one.hear(message.topic, message.payload)
+    return one.devices()
+
+
+def test_the_simulated_home_is_understood_in_each_of_its_dialects() -> None:
+    home = demonstration()
+    found: dict[str, Described] = {}
+    for prefix, kind in (("zigbee2mqtt", Bridge), ("homeassistant", Discovery)):
+        found |= heard_of(kind([named for named in _named() if WIRES[named.device.entity].startswith(f"{prefix}/")]))
+    for named in _named():
+        if WIRES[named.device.entity].startswith("tasmota/"):
+            found |= heard_of(Tasmota(named))
+    assert set(found) == set(WIRES.values())
+    for entity, wire in WIRES.items():
+        device, own = found[wire], home[entity]
+        assert device.domain == entity.partition(".")[0]
+        assert own.value.keys() <= device.shows
+        assert bool(device.questions())
+        if device.domain != "sensor":
+            assert set(device.sets) == own.limits.keys()
+
+
+def _named() -> list[Named]:
+    home = demonstration()
+    return [Named(wire.partition("/")[2], home[entity]) for entity, wire in WIRES.items()]
