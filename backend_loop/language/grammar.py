@@ -81,7 +81,7 @@ class Grammar:
             book: the home's names.
             stock: also by the sentences of the community.
         """
-        lists = _lists(text, book)
+        lists = lists_of(text, book)
         if self.own is not None:
             own = [_own(reading, book) for reading in islice(readings(text, self.own, lists), MOST_READINGS)]
             if own:
@@ -136,7 +136,8 @@ def _kind_words(own: Intents | None) -> frozenset[str]:
     return frozenset(text.strip() for value in kinds.values for text in sample_expression(value.text_in))
 
 
-def _lists(text: str, book: NameBook) -> dict[str, SlotList]:
+def lists_of(text: str, book: NameBook) -> dict[str, SlotList]:
+    """What of a home is in a text: the names and numbers that templates may take."""
     spans = {span.text for span in book.spans(text)}
     numbers = {found[0] for found in _NUMBER.finditer(text)}
     return {

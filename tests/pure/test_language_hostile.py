@@ -57,7 +57,11 @@ def test_nonsense_is_answered_in_time(language: str) -> None:
 
 
 def test_signs_that_nobody_says_do_not_stand_in_the_way() -> None:
-    said = ["💡 turn on the kitchen light 💡", "\x00turn on\x00 the kitchen light", "ＴＵＲＮ ＯＮ ＴＨＥ ＫＩＴＣＨＥＮ ＬＩＧＨＴ"]
+    said = [
+        "💡 turn on the kitchen light 💡",
+        "\x00turn on\x00 the kitchen light",
+        "ＴＵＲＮ ＯＮ ＴＨＥ ＫＩＴＣＨＥＮ ＬＩＧＨＴ",
+    ]
     said += ["turn\non\tthe kitchen   light...", "Turn on the “kitchen light”!"]
     assert {meant(text, "en") for text in said} == {"turn_on light.kitchen"}
     assert meant("打开　厨房灯。", "zh") == "turn_on light.kitchen"

@@ -115,7 +115,9 @@ def test_a_scene_that_unlocks_is_confirmed() -> None:
         devices=[Entry(entity="lock.gate", names={"en": ["gate"]})],
         scenes=[
             Scene(
-                id="guests", phrases={"en": ["the guests are here"]}, actions=[SceneAct(entity="lock.gate", action="unlock")]
+                id="guests",
+                phrases={"en": ["the guests are here"]},
+                actions=[SceneAct(entity="lock.gate", action="unlock")],
             )
         ],
     )
