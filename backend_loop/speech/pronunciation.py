@@ -9,7 +9,9 @@ from typing import Final
 _LETTERS: Final = dict(
     line.split(None, 1)
     for line in """a EY|b B IY|c S IY|d D IY|e IY|f EH F|g JH IY|h EY CH|i AY|j JH EY|k K EY|l EH L|m EH M|n EH N|o OW
-p P IY|q K Y UW|r AA R|s EH S|t T IY|u Y UW|v V IY|w D AH B AH L Y UW|x EH K S|y W AY|z Z IY""".replace("\n", "|").split("|")
+p P IY|q K Y UW|r AA R|s EH S|t T IY|u Y UW|v V IY|w D AH B AH L Y UW|x EH K S|y W AY|z Z IY""".replace(
+        "\n", "|"
+    ).split("|")
 )
 
 _SPELLINGS: Final = dict(

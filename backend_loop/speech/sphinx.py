@@ -1,7 +1,7 @@
 """The embedded engine: pocketsphinx, whose model comes in its wheel, with the grammar of this home. It knows English.
 
-It hears what the grammar has, or nothing. How sure it is comes from how much better that fits than any row of sounds
-would, and from whether the sentence is a whole one.
+It hears what the grammar has, or nothing. How sure it is comes from how well the sounds fit, and from whether the
+sentence is a whole one.
 """
 
 import math
@@ -17,12 +17,12 @@ from backend_loop.speech.numerals import written
 from backend_loop.speech.processes import SpeechProcesses
 from shared.home import Inventory
 
-_EVEN: Final = 2.0
-"""The fit at which it is as likely as not that this was said; measured, see tests/processes/test_speech_score.py."""
+_WORST: Final = 4.2
+"""How far the word that fits worst may be off for a sentence that is as likely right as wrong; see `confidence`."""
 
-_STEEP: Final = 0.35
-_SHORT: Final = 3
-"""Words of a sentence that fits by chance."""
+_MEAN: Final = 4.0
+_WIDTH: Final = 0.4
+"""Both measured: tests/processes/test_speech_score.py, and the same recordings in homes that lack what they name."""
 
 
 class Sphinx:
@@ -53,10 +53,15 @@ class Sphinx:
             raise ValueError(f"engines listen to {RATE} samples a second, not {rate}")
         began, grammar = monotonic(), self._grammar()
         heard = await self._processes.ask(
-            "sphinx_child", pcm=b64encode(pcm).decode(), jsgf=grammar.jsgf, words=grammar.words
+            "sphinx_child",
+            pcm=b64encode(pcm).decode(),
+            jsgf=grammar.jsgf,
+            words=grammar.words,
+            telling=grammar.telling,
         )
-        sure = confidence(heard["text"], heard["fit"], whole=grammar.accepts(heard["text"]))
-        return Transcript(written(heard["text"]), sure, self.name, (monotonic() - began) * 1000)
+        text = heard.pop("text")
+        sure = confidence(**heard, whole=grammar.accepts(text)) if text else 0.0
+        return Transcript(written(text), sure, self.name, (monotonic() - began) * 1000)
 
     def _grammar(self) -> Grammar:
         home = self._home()
@@ -65,15 +70,20 @@ class Sphinx:
         return self._made[1]
 
 
-def confidence(text: str, fit: float, *, whole: bool) -> float:
+def confidence(*, worst: float, mean: float, covered: float, whole: bool) -> float:
     """How likely it is that this was said, from 0 to 1.
 
+    A wrong name has the rest of its sentence right: the word that fits worst tells more than all together.
+
     Args:
-        text: what was heard; nothing is heard with no confidence.
-        fit: log-likelihood a frame above that of any row of sounds, in the engine's units.
+        worst: how far the worst of the words that tell is off: names and numbers.
+        mean: how far all are off, on average.
+        covered: how much of the speech are words.
         whole: the sentence has its end.
     """
-    if not text:
-        return 0.0
-    likely = 1 / (1 + math.exp(-_STEEP * (fit - _EVEN)))
+    likely = _likely(_WORST - worst) * _likely(_MEAN - mean) * min(1.0, covered)
     return round(likely if whole else likely / 2, 3)
+
+
+def _likely(spare: float) -> float:
+    return 1 / (1 + math.exp(-spare / _WIDTH))

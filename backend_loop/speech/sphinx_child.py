@@ -1,69 +1,60 @@
 """The embedded engine's side of the child process: pocketsphinx with the grammar of a home."""
 
 import math
+import sys
 from base64 import b64decode
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from pocketsphinx import Decoder, get_model_path
+from pocketsphinx import Decoder  # type: ignore[import-untyped]
 
 from backend_loop.speech.activity import Patience, speech_in
 from backend_loop.speech.engine import RATE, WIDTH
 from backend_loop.speech.pronunciation import by_letter, by_rule, is_initials
 
-_SCORE: Final = 10_000
-"""pocketsphinx gives e to the power of a score of so many units."""
-
-
-_FRAMES: Final = 100
+_FRAMES: Final = RATE // 160
 """The engine's frames a second."""
 
-_NOTHING: Final = {"text": "", "fit": 0.0, "covered": 0.0}
-
-
-class _Heard(NamedTuple):
-    text: str
-    score: float
-    frames: int
+_NOTHING: Final = {"text": "", "worst": 0.0, "mean": 0.0, "covered": 0.0}
 
 
 def answer(run: Mapping[str, Any]) -> dict[str, Any]:
     """What was said, of what the grammar knows.
 
-    `fit`: how much better it fits than any sounds, a frame of its words; `covered`: how much of the speech are words,
-    and no noise that the engine makes of what fits nowhere.
+    `worst`, `mean`: how far the sound of the words that tell, and of all, is from what the engine
+    expects, in nats a frame: a good sentence has 2, and 3 at its worst.
+    `covered`: how much of the speech are words, and no noise that the engine makes of what fits nowhere.
     """
     pcm = b64decode(run["pcm"])
     span = speech_in(pcm)
     if span is None:
         return _NOTHING
-    pcm = pcm[span.start * WIDTH : span.end * WIDTH]
     decoder = _decoder(run["jsgf"], tuple(run["words"]))
-    heard = _listen(decoder, "home", pcm)
-    if not heard.text:
+    decoder.start_utt()
+    decoder.process_raw(pcm[span.start * WIDTH : span.end * WIDTH], full_utt=True)
+    decoder.end_utt()
+    best, said = decoder.hyp(), [one for one in decoder.seg() or () if not one.word.startswith(("<", "[", "SIL", "+"))]
+    if best is None or not said:
         return _NOTHING
-    sounds = _listen(decoder, "sounds", pcm)
-    spoken = (span.end - span.start) / RATE * _FRAMES
+    off = {n: _off(one) for n, one in enumerate(said)}
+    telling = [off[n] for n, one in enumerate(said) if one.word.partition("(")[0] in set(run["telling"])]
+    spoken = (span.end - span.start) / RATE - 2 * Patience().margin_s
     return {
-        "text": heard.text,
-        "fit": (heard.score - sounds.score) / max(1, heard.frames),
-        "covered": heard.frames / max(1.0, spoken - 2 * Patience().margin_s * _FRAMES),
+        "text": best.hypstr,
+        "worst": max(telling or off.values()),
+        "mean": sum(off.values()) / len(off),
+        "covered": sum(_length(one) for one in said) / max(1.0, spoken * _FRAMES),
     }
 
 
-def _listen(decoder: Decoder, search: str, pcm: bytes) -> _Heard:
-    decoder.activate_search(search)
-    decoder.start_utt()
-    decoder.process_raw(pcm, full_utt=True)
-    decoder.end_utt()
-    best = decoder.hyp()
-    if best is None or not best.hypstr:
-        return _Heard("", 0.0, 0)
-    frames = sum(
-        one.end_frame - one.start_frame + 1 for one in decoder.seg() if not one.word.startswith(("<", "[", "SIL", "+"))
-    )
-    return _Heard(best.hypstr, math.log(best.score) * _SCORE, frames)
+def _length(one: Any) -> int:
+    frames: int = one.end_frame - one.start_frame + 1
+    return frames
+
+
+def _off(one: Any) -> float:
+    return -math.log(max(one.ascore, sys.float_info.min)) / _length(one)
 
 
 @lru_cache(maxsize=4)
@@ -73,5 +64,5 @@ def _decoder(jsgf: str, words: tuple[str, ...]) -> Decoder:
         if decoder.lookup_word(word) is None:
             decoder.add_word(word, by_letter(word) if is_initials(word) else by_rule(word), True)
     decoder.add_jsgf_string("home", jsgf)
-    decoder.add_allphone_file("sounds", get_model_path("en-us/en-us-phone.lm.bin"))
+    decoder.activate_search("home")
     return decoder
