@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 from pydantic_core import to_json
 
-from dualloop.home.demonstration import demonstration
+from dualloop.home.demonstration import WIRES, demonstration
 from dualloop.home.inventory import demonstration_inventory
 from shared.home import EMPTY, MAX_BYTES, Area, Entry, Inventory, InventoryError, Scene, SceneAct, check, read, schema
 
@@ -208,7 +208,8 @@ def test_the_schema_takes_what_is_taken_and_refuses_misspelt_fields() -> None:
 def test_the_demonstration_home_has_a_name_for_each_of_its_devices_in_both_languages() -> None:
     home = read(demonstration_inventory().encode())
     assert {entry.entity for entry in home.devices} == demonstration().keys()
-    assert all(entry.wire and entry.area for entry in home.devices)
+    assert {entry.entity: entry.wire for entry in home.devices} == WIRES
+    assert all(entry.area for entry in home.devices)
     parts: list[Area | Entry | Scene] = [*home.areas, *home.devices, *home.scenes]
     assert [part for part in parts if not (part.names.get("en") and part.names.get("zh"))] == []
     assert {scene.id for scene in home.scenes} == {"home", "night", "away", "movie"}
