@@ -7,7 +7,7 @@ import httpx
 
 from backend_loop.speech.engine import Engine, spoken
 from backend_loop.speech.processes import SpeechProcesses
-from shared.home import Inventory
+from shared.home import Area, Entry, Inventory, Scene
 from shared.settings import Settings
 
 _NEEDS: Final = {"wyoming": "wyoming_url", "openai": "speech_url", "whisper": "whisper_dir"}
@@ -21,6 +21,7 @@ def engine_of(
     """The engine that is configured; nothing is connected to, started or loaded yet.
 
     Args:
+        settings: `speech_engine`, and what belongs to it.
         client: of who asks servers; closing it is its owner's business.
         processes: where engines listen that compute here.
         home: the inventory as it is now.
@@ -28,7 +29,7 @@ def engine_of(
     Raises:
         ValueError: an engine is named whose own setting is missing, or that setting is none; the sentence says which.
     """
-    chosen = settings.speech_engine
+    chosen: str = settings.speech_engine
     if chosen == "auto":
         chosen = next((name for name, field in _NEEDS.items() if getattr(settings, field)), "sphinx")
     elif chosen in _NEEDS and not getattr(settings, _NEEDS[chosen]):
@@ -54,7 +55,8 @@ def engine_of(
 def hints_of(home: Inventory, language: str) -> list[str]:
     """What is called by a name there, the spoken ones first."""
     said = spoken(language)
-    named = [part.names.get(said, []) for part in (*home.areas, *home.devices, *home.scenes)]
+    parts: list[Area | Entry | Scene] = [*home.areas, *home.devices, *home.scenes]
+    named = [part.names.get(said, []) for part in parts]
     first = [names[0] for names in named if names]
     others = [name for names in named for name in names[1:]]
     return list(dict.fromkeys([*first, *others]))[:_HINTS]

@@ -25,6 +25,7 @@ _FIXED: Final[Mapping[str, str]] = {
     "number": "<ten> [<unit>] | <teen> | <unit> | zero | one hundred | a hundred",
     "degrees": "<number> [point five] [degrees]",
     "percent": "<number> [percent]",
+    "mode": "cool | cooling | heat | heating | dry | auto | fan",
     "full": "full [brightness] | half [brightness] | maximum",
     "please": "please | can you [please] | could you [please] | would you [please]",
     "where": "(in | on | at) [the] <area> | in here",
@@ -36,8 +37,8 @@ _FIXED: Final[Mapping[str, str]] = {
 
 _KINDS: Final[Mapping[str, Mapping[str, str]]] = {
     "switched": {
-        "onoff": "(turn | switch | put) (on | off) <those> | (turn | switch | put) <those> (on | off) | <those> (on | off) "
-        "| (turn | switch) (on | off) everything [<where>] | (turn | switch) everything [<where>] (on | off) "
+        "onoff": "(turn | switch | put) (on | off) <those> | (turn | switch | put) <those> (on | off) "
+        "| <those> (on | off) | (turn | switch) (on | off) everything [<where>] | (turn | switch) everything [<where>] (on | off) "
         "| (start | stop) [the] [<area>] <switched>",
         "state": "(is | are) [the] [<area>] <switched> [<where>] (on | off)",
     },
@@ -51,7 +52,7 @@ _KINDS: Final[Mapping[str, Mapping[str, str]]] = {
         "heat": "(set | turn | change) [the] (temperature | [<area>] <climate> | <area> [temperature]) [<where>] "
         "[up | down] to <degrees> | make it <degrees> [<where>] "
         "| (turn | switch) on [the] [<area>] <climate> [<where>] and set it to <degrees> "
-        "| (set | put | switch) [the] [<area>] <climate> (to | on) (cool | cooling | heat | heating | dry | auto | fan) [mode]",
+        "| (set | put | switch) [the] [<area>] <climate> (to | on) <mode> [mode]",
     },
     "cover": {
         "move": "(open | close | shut | raise | lower) <which> <cover> [<where>] "

@@ -118,9 +118,12 @@ def _confidence(document: dict[str, Any]) -> float | None:
     segments = document.get("segments")
     if not isinstance(segments, list) or not segments:
         return None
-    logs = [one.get("avg_logprob") for one in segments if isinstance(one, dict)]
-    if len(logs) != len(segments) or not all(isinstance(one, int | float) and one <= 0 for one in logs):
-        return None
+    logs = list[float]()
+    for one in segments:
+        told = one.get("avg_logprob") if isinstance(one, dict) else None
+        if not isinstance(told, int | float) or told > 0:
+            return None
+        logs.append(told)
     return round(math.exp(min(logs)), 3)
 
 

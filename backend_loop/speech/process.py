@@ -11,8 +11,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from backend_loop.lifeline import die_with
 from backend_loop.speech.refusal import Refusal
@@ -37,7 +36,7 @@ def _answer(frame: Frame) -> Frame:
         except Exception as error:  # noqa: BLE001  whatever a library does at import
             return {"broken": f"{type(error).__name__}: {error}"}
         return {"ready": True}
-    run: Mapping[str, Any] = frame["run"]
+    run = frame["run"]
     try:
         return {"returned": sys.modules[run["module"]].answer(run)}
     except Refusal as refusal:

@@ -49,7 +49,7 @@ def _prompt(language: str, hints: Sequence[str]) -> str | None:
 @lru_cache(maxsize=1)
 def _model(folder: str) -> Any:
     try:
-        from faster_whisper import WhisperModel  # noqa: PLC0415  an extra, and slow to import
+        from faster_whisper import WhisperModel  # type: ignore[import-not-found]  # noqa: PLC0415  an extra
     except ImportError:
         raise Refusal("whisper is not installed: pip install 'dualloop[whisper]'", "not_installed") from None
     if not (Path(folder) / "model.bin").is_file():
