@@ -102,11 +102,9 @@ class ShardLoop:
             reports=store.reports,
             clear=slots.way.clear,
         )
-        self._kinds = "," + ",".join(sorted(types)) + ","
-        self._freed, self._idle_s = freed, settings.poll_s
+        self._freed, self._idle_s, self._kinds = freed, settings.poll_s, f",{','.join(sorted(types))},"
         self._runs: dict[str, tuple[Runner | Suspect, asyncio.Task[None]]] = {}
-        self._broken: dict[str, int] = {}
-        self._doubtful, self._reconciled_at = False, boottime()
+        self._broken, self._doubtful, self._reconciled_at = dict[str, int](), False, boottime()
         self.claim, self.carry = self._claiming(settings), carrier.loop
         self.loops = (self.claim, self.carry, *self._tidy_loops(settings))
 
