@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
+from backend_loop.child_missions import ChildMission
 from backend_loop.language.meaning import Meaning, Wish
-from backend_loop.missions.home import NOT_BEGUN, row, seen_by, why
+from backend_loop.missions.ends import NOT_BEGUN, row, seen_by, why
 from backend_loop.outcomes import Fail, Go, Stop
-from backend_loop.toolbox import ChildMission
 from shared.home import Inventory
 from shared.status import ErrorCode, Reason
 
@@ -135,9 +135,7 @@ def ended(
     over = [end for end in ends if end is not None and not end.succeeded]
     failed = next((end for end in over if end.error is not None), None)
     if failed is not None and failed.error is not None:
-        code = str(failed.error.get("code"))
-        plain = ErrorCode(code) if code in PLAIN else ErrorCode.CHILD_FAILED
-        return Fail(why(failed), plain, result, freshness)
+        return Fail(why(failed), _code(failed), result, freshness)
     if over:
         reason = over[0].reason
         known = Reason(reason) if reason in list(Reason) else Reason.REQUESTED
@@ -145,3 +143,10 @@ def ended(
     if None in ends:
         return Fail(f"{NOT_BEGUN}: {meaning.understood}", ErrorCode.CHILD_FAILED, result, freshness)
     return Go("answered", result, freshness)
+
+
+def _code(failed: ChildMission) -> ErrorCode:
+    """Its own, if that is plain; of a scene, that of its first action that failed plainly."""
+    actions = (failed.result or {}).get("actions", ()) if failed.type == "scene.run" else ()
+    codes = [(failed.error or {}).get("code"), *(one["outcome"] for one in actions)]
+    return next((ErrorCode(code) for code in codes if code in PLAIN), ErrorCode.CHILD_FAILED)

@@ -19,7 +19,8 @@ from pydantic_core import CoreSchema
 
 from backend_loop.devices.act import Act
 from backend_loop.mission import Mission, state, undo
-from backend_loop.missions.home import Entity, Expected, row, why
+from backend_loop.missions.ends import row, why
+from backend_loop.missions.home import Entity, Expected
 from backend_loop.outcomes import Fail, Go, Outcome, Retry, Sleep, WaitForChildren
 from backend_loop.retry import Retry as Policy
 from backend_loop.toolbox import ChildMission, Toolbox

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from backend_loop.devices.act import Act
 from backend_loop.mission import Mission, state
-from backend_loop.missions.home import NOT_BEGUN, row, seen_by, why
+from backend_loop.missions.ends import NOT_BEGUN, row, seen_by, why
 from backend_loop.outcomes import Fail, Go, Outcome, Sleep, WaitForChildren
 from backend_loop.toolbox import ChildMission, Toolbox
 from shared.clock import now_ms
