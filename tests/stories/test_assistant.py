@@ -74,8 +74,12 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 async def stack(module_redis_url: str, house: Home, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
     folder = tmp_path_factory.mktemp("assistant")
     (folder / "home.json").write_bytes(INVENTORY.read_bytes())
-    env = {"DUALLOOP_HOME_URL": house.url, "DUALLOOP_HOME_FILE": str(folder / "home.json")}
-    async with running(module_redis_url, folder, **env) as stack, httpx.AsyncClient(trust_env=False) as client:
+    async with (
+        running(
+            module_redis_url, folder, DUALLOOP_HOME_URL=house.url, DUALLOOP_HOME_FILE=str(folder / "home.json")
+        ) as stack,
+        httpx.AsyncClient(trust_env=False) as client,
+    ):
 
         async def furnished() -> bool:
             command = {"text": "turn on the hall light", "locale": "en"}
