@@ -31,6 +31,7 @@ TITLES: Final[Mapping[str, tuple[int, str]]] = {
     "home_changed": (412, "The home has changed meanwhile"),
     "too_large": (413, "The body is too large"),
     "wrong_content_type": (415, "The body must be application/json"),
+    "no_recording": (415, "The body is no recording"),
     "bad_range": (416, "The file has no such bytes"),
     "bad_host": (421, "This host is not served here"),
     "forbidden_origin": (403, "This origin may not open sockets"),
@@ -46,6 +47,7 @@ TITLES: Final[Mapping[str, tuple[int, str]]] = {
     "draining": (503, "This process is going"),
     "redis_unavailable": (503, "The queue is unavailable"),
     "home_unavailable": (503, "The home is unavailable"),
+    "audio_refused": (503, "There is no room for recordings"),
 }
 """Every code a client may meet, with its status and title; the detail is the sentence of the case."""
 

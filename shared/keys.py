@@ -40,6 +40,7 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``idem:<tenant>:<key>``               hash    an idempotency key: its command's hash, id and target; a day or more
 ``session:<tenant>:<session>``        hash    what a speaker's commands have in common; minutes after the last one
 ``heard:<tenant>:<utterance>``        hash    who was the first to hear this; a minute
+``audio:<id>``                        string  the recording that a mission listens to; until its end, minutes at most
 ``used:<id>``                         string  when a retired mission with such an id was created; as long as it may come
 ``tick``                              string  when claim or renew last ran, epoch ms
 ``order`` ``fence``                   string  counters: order numbers; fencing tokens
@@ -99,6 +100,11 @@ def log(shard: int, task_id: str) -> str:
 def result(shard: int, task_id: str) -> str:
     """The result document, for clients that read Redis too."""
     return f"{prefix(shard)}result:{task_id}"
+
+
+def audio(shard: int, task_id: str) -> str:
+    """The recording that a command came with; the door lays it down, the missions that listen take it from there."""
+    return f"{prefix(shard)}audio:{task_id}"
 
 
 def used(shard: int, task_id: str) -> str:

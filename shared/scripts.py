@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-TAKES_IN: Final = frozenset({"accept", "announce", "attend", "furnish", "reserve", "schedule", "session"})
+TAKES_IN: Final = frozenset({"accept", "announce", "attend", "deposit", "furnish", "reserve", "schedule", "session"})
 """Verbs that take in new data; all others may write while Redis is full, or nothing would ever drain (P4)."""
 
 VERBS: Final = (
@@ -24,6 +24,7 @@ VERBS: Final = (
     "claim",
     "commit",
     "control",
+    "deposit",
     "discard",
     "fire",
     "furnish",

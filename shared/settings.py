@@ -89,6 +89,12 @@ class Settings(BaseSettings):
     speech_processes: int = Field(2, ge=1, description="child processes a worker listens in, at most")
     speech_s: Seconds = Field(30.0, description="longest recording that is listened to")
     max_audio: int = Field(4 * 1024 * 1024, ge=1, description="bytes of a recording")
+    audio_memory: float = Field(
+        0.8,
+        gt=0,
+        le=1,
+        description="share of Redis' maxmemory beyond which recordings are refused, and commands not yet",
+    )
     database: str | None = Field(
         None,
         description="sqlite:/// URL of the database that `etl.run` loads into and `report.export` reads; "

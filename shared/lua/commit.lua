@@ -14,7 +14,7 @@
 --           if no newer intent exists (P11); a refused or failed item changes nothing and never fails its neighbours (P4).
 -- Guarded by tests/redis/mutants.txt: test_parking.py test_commit.py test_permit.py test_latest.py test_dead_letters.py
 --           test_deaths.py test_inherit.py test_offer.py test_pause.py test_outbox.py test_checkpoint.py
---           test_progress.py
+--           test_progress.py test_deposit.py
 local owner, retention, dead_retention = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local answers, left, retired = {now}, {}, {}
 local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'status', 'state', 'watchers', 'deaths', 'permits',
@@ -33,7 +33,7 @@ local function wanted(lane)
 end
 
 local function ended(id, l, dead, failed_in)
-  call('DEL', P .. 'inbox_ids:' .. id)
+  call('DEL', P .. 'inbox_ids:' .. id, P .. 'audio:' .. id)
   call('ZREM', P .. 'deadlines', id)
   if dead then
     call('ZADD', P .. 'dead_letters', now, id)

@@ -6,7 +6,7 @@
 -- Invariant what is leased is never moved, only told (P3); whatever leaves a place gives its hold and permits on.
 -- Guarded by tests/redis/mutants.txt: test_permit.py test_control.py test_commit.py test_lease.py test_targets.py
 --           test_parking.py test_progress.py test_dead_letters.py test_sweep.py test_pause.py test_prioritize.py
---           test_latest.py test_outbox.py
+--           test_latest.py test_outbox.py test_deposit.py
 local CONTROLLED = {'place', 'lane', 'order', 'target', 'type', 'version', 'status', 'state', 'rev', 'seq', 'unread',
   'owner', 'watchers', 'root', 'run', 'created_at', 'started_at', 'base', 'was', 'permits', 'latest', 'intent', 'acted',
   'wake_at', 'waiting_for', 'deadline', 'paused_at', 'parked_at', 'parent', 'children', 'progress'}
@@ -89,7 +89,7 @@ local function finish(id, m, status, data, middle, retention, dead_ms)
     retention, m.progress)
   call('HSET', record(id), 'place', 'ended', 'status', status, 'state', status, 'seq', seq, 'unread', 0)
   call('SET', P .. 'result:' .. id, doc, 'PX', retention)
-  call('DEL', P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id)
+  call('DEL', P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id, P .. 'audio:' .. id)
   call('ZREM', P .. 'deadlines', id)
   call('ZADD', P .. 'retire', now + (dead_ms or retention), id)
   if dead_ms then

@@ -56,6 +56,7 @@ KINDS: Final = {
     "looks": "hash",
     "held": "set",
     "signals": "set",
+    "audio": "string",
     "tick": "string",
     "order": "string",
     "fence": "string",
@@ -81,6 +82,7 @@ LASTING: Final = frozenset(
             "term",
             "terms",
             "recount",
+            "audio",
         ),
     }
 )
