@@ -93,7 +93,7 @@ class Settings(BaseSettings):
         0.8,
         gt=0,
         le=1,
-        description="share of Redis' maxmemory beyond which recordings are refused, and commands not yet",
+        description="share of Redis' maxmemory beyond which no recording is taken, but commands are",
     )
     database: str | None = Field(
         None,

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from backend_loop.speech.engine import RATE, WIDTH
 from backend_loop.speech.refusal import Refusal
+from shared.audio import RATES, kind_of
 
-RATES: Final = range(4_000, 192_001)
 CHANNELS: Final = range(1, 9)
 _BLOCK: Final = 32_768
 """Frames that are decoded at a time."""
@@ -22,13 +22,6 @@ class Raw(NamedTuple):
 
     rate: int = RATE
     channels: int = 1
-
-
-def kind_of(data: bytes) -> str | None:
-    """``WAV``, ``FLAC`` or ``OGG`` by the file's first bytes; None: none of them."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
-        return "WAV"
-    return {b"fLaC": "FLAC", b"OggS": "OGG"}.get(data[:4])
 
 
 def check(data: bytes, raw: Raw | None, max_bytes: int) -> None:
