@@ -4,15 +4,19 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from backend_loop.language.meaning import Control
 from backend_loop.language.names import NameBook, Span, outermost
 from backend_loop.language.text import CJK, plain
 from backend_loop.language.tongues import Tongue
 
-MOST_CLAUSES = 8
-_SPACE = re.compile(r"\s+")
-_BETWEEN_SIGNS = re.compile(rf"(?<=[{CJK}]) +(?=[{CJK}])")
+MOST_CLAUSES: Final = 8
+LONGEST_RUN_ON: Final = 120
+"""Characters that are said without a pause; trying where to cut takes time that grows with them."""
+
+_SPACE: Final = re.compile(r"\s+")
+_BETWEEN_SIGNS: Final = re.compile(rf"(?<=[{CJK}]) +(?=[{CJK}])")
 
 
 @dataclass(frozen=True)
@@ -63,11 +67,14 @@ def parts(text: str, tongue: Tongue, book: NameBook) -> Clauses:
 
 
 def apart(text: str, tongue: Tongue, book: NameBook) -> Iterator[list[str]]:
-    """Ways to take clauses apart that nothing stands between: at each verb, then at one of them."""
+    """Ways to take clauses apart that nothing stands between: at each verb, then at one of them, then at one name."""
+    if len(text) > LONGEST_RUN_ON:
+        return
     spans = list(outermost(book.spans(text)))
-    places = [found.start() for found in tongue.begin.finditer(text) if found.start() > 0]
-    places = [at for at in places if not any(span.start < at < span.end for span in spans)][:MOST_CLAUSES]
-    for cuts in [places, *([at] for at in places if len(places) > 1)]:
+    verbs = [found.start() for found in tongue.begin.finditer(text) if found.start() > 0]
+    verbs = [at for at in verbs if not any(span.start < at < span.end for span in spans)][:MOST_CLAUSES]
+    singles = [*verbs, *(span.start for span in spans if span.start > 0)][: 2 * MOST_CLAUSES]
+    for cuts in [verbs, *([at] for at in singles)]:
         pieces = [text[begin:end] for begin, end in itertools.pairwise([0, *cuts, len(text)])]
         if cuts and all(map(_tidy, pieces)):
             yield [bare(piece, tongue, book) for piece in pieces]

@@ -172,7 +172,8 @@ class _Reader:
             return [replace(rest, every=True, but=but)]
         if len(clauses.texts) > MOST_CLAUSES:
             raise Puzzle("not_understood")
-        read = [frame for clause in clauses.texts for frame in self._run_on(clause)]
+        texts = [text for text in clauses.texts if not self._tongue.aside.match(text)]
+        read = [frame for clause in texts for frame in self._run_on(clause)]
         frames = together(read)
         if frames is None:
             raise Puzzle("not_understood")
@@ -183,8 +184,8 @@ class _Reader:
         if (frame := self._alone(text)) is not None:
             return [frame]
         for pieces in apart(text, self._tongue, self._book):
-            frames = [self._alone(piece) for piece in pieces]
-            if all(frame is not None and frame.verb != Verb.BARE for frame in frames):
+            frames = [self._alone(piece, stock=False) for piece in pieces]
+            if all(frame is not None and (frame.verb != Verb.BARE or _only_where(frame)) for frame in frames):
                 return [frame for frame in frames if frame is not None]
         raise self._unread(text)
 
@@ -227,6 +228,11 @@ class _Reader:
 def _controlled(word: str, text: str) -> dict[str, object]:
     intents = ["HassNevermind"] if word == "cancel" else []
     return {"control": word, "understood": text, "confidence": 1.0, "intents": intents}
+
+
+def _only_where(frame: Frame) -> bool:
+    """It says nothing but a room: "in the kitchen …"."""
+    return not frame.thing and frame.area is not None
 
 
 def _again(found: Sequence[Wish]) -> bool:

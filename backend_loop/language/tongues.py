@@ -16,6 +16,7 @@ class Tongue:
         opening, closing, anywhere: courtesies and fillers, at the beginning, at the end, wherever they stand.
         request: a wish in the form of a question, and the wish.
         joint: what stands between two clauses; the group ``then`` is there if the second waits for the first.
+        aside: a clause that only says why.
         begin: where a clause may begin without a word between.
         first: a word that says that what follows has an order.
         but: an exception; the group ``rest`` is what it is an exception from, ``but`` what is left out.
@@ -31,6 +32,7 @@ class Tongue:
     anywhere: re.Pattern[str]
     request: tuple[re.Pattern[str], str]
     joint: re.Pattern[str]
+    aside: re.Pattern[str]
     begin: re.Pattern[str]
     first: re.Pattern[str]
     but: tuple[re.Pattern[str], ...]
@@ -59,12 +61,18 @@ _ENGLISH: Final = Tongue(
         at\ once|too|as\ well|quickly|if\ you\ can|if\ you\ don't\ mind|at\ the\ moment|currently|
         for\ a\ bit))+[\s.!?]*$"""
     ),
-    anywhere=_words(r"\b(?:please|for\ me|kindly|just|also)\b"),
+    anywhere=_words(r"\b(?:please|for\ me|kindly|just|also|possibly)\b"),
     request=(_words(r"^(?:would|do)\ you\ mind\ "), ""),
     joint=_words(
         r"""\s*(?:[,;.!?]\s*)?(?:\band\s+)?\b(?P<then>then|after\ that|afterwards|next)\b,?\s*
         |\s*[,;!?]\s*(?:(?:and|plus|or)\s+)?(?:also\s+)?|\s*\.(?!\d)\s*|\s+(?:and\s+also|and|plus|as\ well\ as|
         along\ with|together\ with|&|\+)\s+"""
+    ),
+    aside=_words(
+        r"""^(?:it's|it\ is|i'm|i\ am|we're|we\ are)
+        \ (?:(?:really|so|too|very|quite|a\ bit|getting|a\ little)\ )*
+        (?:cold|hot|warm|cool|chilly|freezing|dark|bright|loud|stuffy|humid|tired|late)
+        (?:\ in\ here|\ here|\ outside)?$"""
     ),
     begin=_words(
         r"\b(?:turn|switch|set|open|close|shut|lock|unlock|play|pause|dim|make\ it|set\ it|what's|what\ is)\b"
@@ -123,7 +131,7 @@ _CHINESE: Final = Tongue(
         我要|我需要|快点|快|现在就|立刻|马上|那就|那|就|喂|嘿|你好|小助手|顺便|也|还有|再|嗯|呃|啊|哦|[\s,，、])+"""
     ),
     closing=_words(
-        r"""(?:吧|啊|呀|哦|喔|啦|嘛|哈|谢谢你|谢谢|多谢|好吗|行吗|可以吗|好不好|行不行|拜托|麻烦了|[\s,，。！!？?.~])+$"""
+        r"""(?:吧|啊|呀|哦|喔|啦|嘛|哈|谢谢你|谢谢|多谢|好吗|(?<!运)行吗|可以吗|好不好|行不行|拜托|麻烦了|[\s,，。！!？?.~])+$"""
     ),
     anywhere=_words(r"请|一下子?|帮我|麻烦你|麻烦|顺便|(?<=[开关调])下(?![来面])"),
     request=(_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以).+?)[吗么]?[?？]?$"), r"\1"),
@@ -131,8 +139,12 @@ _CHINESE: Final = Tongue(
         r"""\s*[,，。；;!！?？]?\s*(?P<then>然后再|然后|接着再|接着|完了再|(?<!不)再(?!见)|并且|并(?!排)|随后)\s*
         |\s*[,，。；;!！?？、]+\s*(?:还有|以及|和|同时|也|并且|另外)?\s*|还有|以及|同时|另外|和|跟|与|及"""
     ),
+    aside=_words(
+        r"""^(?:我|这里|屋里|家里|今天|现在)?(?:感觉|觉得)?(?:有点儿?|太|好|很|非常|越来越)?
+        (?:冷|热|暗|亮|黑|吵|闷|潮|困|晚|刺眼)了?$"""
+    ),
     begin=_words(
-        r"""把|将|打开|开启|关闭|关掉|关上|关(?=[灯门空窗电音])|开(?=[灯门空窗电])|锁|拉上|拉开|播放|暂停|
+        r"""把|将|打开|开启|关闭|关掉|关上|开|关|锁|拉上|拉开|播放|暂停|
         (?:温度|亮度|音量)?(?:调[到成至低高暗亮大小]|设[为成到定置])|升起|放下"""
     ),
     first=_words(r"^(?:先|首先)[,，\s]*"),

@@ -1,6 +1,7 @@
 """What is to be done to whom: from a clause and its devices to missions. Pure."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from backend_loop.language.frame import Frame, Verb
@@ -64,7 +65,11 @@ def acts(frame: Frame, entities: Iterable[str]) -> list[Wish]:
     Raises:
         Puzzle: devices of this kind cannot be told that.
     """
-    return [_act(frame, entity) for entity in entities]
+    if frame.mode is not None and frame.number is not None:  # "heating at 22 degrees"
+        parts = [replace(frame, number=None, degrees=False), replace(frame, mode=None, aspect=None)]
+    else:
+        parts = [frame]
+    return [_act(part, entity) for entity in entities for part in parts]
 
 
 def looks(frame: Frame, entities: Iterable[str], things: Things) -> list[Wish]:
