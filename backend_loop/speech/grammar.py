@@ -38,7 +38,8 @@ _FIXED: Final[Mapping[str, str]] = {
 _KINDS: Final[Mapping[str, Mapping[str, str]]] = {
     "switched": {
         "onoff": "(turn | switch | put) (on | off) <those> | (turn | switch | put) <those> (on | off) "
-        "| <those> (on | off) | (turn | switch) (on | off) everything [<where>] | (turn | switch) everything [<where>] (on | off) "
+        "| <those> (on | off) | (turn | switch) (on | off) everything [<where>] "
+        "| (turn | switch) everything [<where>] (on | off) "
         "| (start | stop) [the] [<area>] <switched>",
         "state": "(is | are) [the] [<area>] <switched> [<where>] (on | off)",
     },
