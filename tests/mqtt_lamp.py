@@ -131,8 +131,10 @@ async def served(
         worker = LoopWorker(known, chosen, redis_url, device=devices, handle_signals=False)
         worker.loops.add(devices.loop)
         running = asyncio.create_task(worker.main())
-        yield door
-        worker.stop()
-        await running
-        await worker.close()
-        await devices.close()
+        try:
+            yield door
+        finally:
+            worker.stop()
+            await running
+            await worker.close()
+            await devices.close()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from backend_loop.devices.mqtt.device import MqttDevices
-from backend_loop.devices.protocol import DeviceUnreachable, Reading
+from backend_loop.devices.protocol import DeviceUnreachable
 from backend_loop.missions import device_control
 from backend_loop.missions.device_control import DeviceControl
 from backend_loop.missions.device_query import DeviceQuery
@@ -114,9 +114,10 @@ async def test_timestamps_that_do_not_move_so_that_a_dead_sensor_looks_alive(
     ):
         entity, sensor.seen = "sensor.kitchen_lamp", True
         async with devices_on(mqtt_url) as devices:
-            await eventually(lambda: entity in devices.known())
+            assert not await _on(devices, entity)
             await sensor.hand(state="ON")
-            first = await eventually(lambda: _on(devices, entity))
+            await eventually(lambda: _on(devices, entity))
+            first = await devices.observe(entity, deadline=time.monotonic() + 1)
             await eventually(lambda: now_ms() - first.observed_at > 100)
             await sensor.line.say(sensor.topic, sensor.shown())  # the bridge says it again, with the same time
             await sensor.line.settled()
@@ -127,12 +128,12 @@ async def test_timestamps_that_do_not_move_so_that_a_dead_sensor_looks_alive(
         assert parse_rfc3339(done["freshness"]["observed_at"]) <= now_ms() - 100
 
 
-async def _on(devices: MqttDevices, entity: str) -> Reading | None:
+async def _on(devices: MqttDevices, entity: str) -> bool:
     try:
         reading = await devices.observe(entity, deadline=time.monotonic() + 1)
     except DeviceUnreachable:
-        return None  # it has said nothing yet
-    return reading if reading.value.get("power") == "on" else None
+        return False  # it has said nothing yet
+    return bool(reading.value.get("power") == "on")
 
 
 async def test_two_satellites_hear_one_utterance(lamp: Lamp, door: Door) -> None:

@@ -142,12 +142,16 @@ class MqttDevices:
         return self._entities
 
     async def _line(self, entity: str, deadline: float) -> Line:
+        away = DeviceUnreachable(f"{entity} cannot be reached: the MQTT broker at {self._hub.url} is not there")
         if not await self._hub.ready(CONNECT * _left(deadline)):
-            raise DeviceUnreachable(f"{entity} cannot be reached: the MQTT broker at {self._hub.url} is not there")
+            raise away
         wire = self._named().get(entity)
         if wire is None:
             raise UnknownEntity(f"there is no {entity} in this home")
-        return self._hub.lines[wire]
+        line = self._hub.lines[wire]
+        if not await self._hub.hears(line, CONNECT * _left(deadline)):
+            raise away
+        return line
 
     def _reported(self, entity: str, line: Line) -> Reading:
         if line.offline:

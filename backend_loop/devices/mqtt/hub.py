@@ -75,11 +75,11 @@ class Hub:
 
     async def ready(self, within_s: float) -> bool:
         """Whether it is connected and knows who is there, waited for so long."""
-        if not self._ready.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, within_s)):
-                    await self._ready.wait()
-        return self._ready.is_set()
+        return await _set(self._ready, within_s)
+
+    async def hears(self, line: Line, within_s: float) -> bool:
+        """Whether what this device says is heard, waited for so long."""
+        return await _set(line.there, within_s)
 
     async def publish(self, topic: str, payload: str, *, qos: int) -> None:
         """Say something, never retained; with `qos` 1, return once the broker has it.
@@ -176,6 +176,9 @@ class Hub:
             topics = new[begin : begin + AT_ONCE]
             await self._client.subscribe([(topic, 1) for topic in topics])
             self._subscribed.update(topics)
+        for line in self.lines.values():
+            if self._subscribed.issuperset(line.described.topics):
+                line.there.set()
 
     async def _tell(self) -> None:
         """Hand on who changed what, for workers that begin later."""
@@ -252,3 +255,11 @@ class Hub:
                 self._routes.setdefault(topic, []).append(line)
         self.revision += 1
         self._nudge.set()
+
+
+async def _set(event: asyncio.Event, within_s: float) -> bool:
+    if not event.is_set():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, within_s)):
+                await event.wait()
+    return event.is_set()

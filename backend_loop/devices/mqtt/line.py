@@ -79,6 +79,8 @@ class Line:
         self.tracker = self._tracker()
         self.silent = False
         """It gave no answer when it was asked last, and has not been heard since."""
+        self.there = asyncio.Event()
+        """What it says is heard: it would be of no use to ask it before."""
         self.looks = set[Look]()
         self.orders = set[Order]()
         self.reported_at: int | None = None
@@ -96,6 +98,7 @@ class Line:
 
     def redescribe(self, described: Described) -> None:
         """It was announced anew, and is not quite what it was."""
+        self.there.clear()
         same = (described.sets, described.asked) == (self.described.sets, self.described.asked)
         self.described = described
         if not same:
@@ -103,6 +106,7 @@ class Line:
 
     def lose_touch(self) -> None:
         """The connection is lost: what was said of who is there, and by whom, holds no more."""
+        self.there.clear()
         self._available.clear()
         self.reported_at = None
 
