@@ -19,6 +19,7 @@ from backend_loop.mission import DefinitionError
 from backend_loop.mission_type import MissionType
 from backend_loop.model import model_of
 from backend_loop.services import Services
+from backend_loop.speech.ears import Ears
 from backend_loop.trial import fault
 from backend_loop.worker import LoopWorker
 from shared import garbage, health, logs, redis_url, telemetry
@@ -66,6 +67,8 @@ def run(settings: Settings) -> None:
         loop.run_until_complete(asyncio.wait({serving}))
         if isinstance(worker.device, MqttDevices):
             loop.run_until_complete(worker.device.close())
+        if worker.ears is not None:
+            loop.run_until_complete(worker.ears.close())
         loop.run_until_complete(client.aclose())
         telemetry.shutdown()
         loop.close()
@@ -82,9 +85,10 @@ def _worker(types: dict[str, MissionType], settings: Settings, redis_url: str, c
     try:
         model = model_of(settings, client)
         device = device_of(settings, client, lambda: home.current().bindings())
+        ears = Ears(settings, client, home.current)
     except ValueError as error:
         raise SystemExit(str(error)) from error
-    worker = LoopWorker(types, settings, redis_url, device=device, services=services, model=model, home=home)
+    worker = LoopWorker(types, settings, redis_url, device=device, services=services, model=model, ears=ears, home=home)
     if isinstance(device, MqttDevices):
         worker.loops.add(device.loop)
     return worker

@@ -14,6 +14,7 @@ from backend_loop.reporting import Reports
 from backend_loop.services import Services
 from backend_loop.sessions import Sessions
 from backend_loop.spawning import Spawning
+from backend_loop.speech.ears import Ears
 from backend_loop.webhooks.sender import Webhooks
 from shared.home import EMPTY, Inventory
 
@@ -40,6 +41,7 @@ class Outside:
         device: the way to devices, if there is one.
         services: the way to outside services, if there is one.
         model: the way to a language model, if there is one.
+        ears: listen to recordings, if there are any.
         home: the home's inventory as it is now; none of its own: an empty one.
         webhooks: sends webhooks.
         sessions: the way to what the commands of a speaker have in common.
@@ -61,6 +63,7 @@ class Outside:
     device: Device | None = None
     services: Services | None = None
     model: Model | None = None
+    ears: Ears | None = None
     home: Callable[[], Inventory] = lambda: EMPTY
     webhooks: Webhooks | None = None
     sessions: Sessions | None = None

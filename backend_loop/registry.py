@@ -24,6 +24,7 @@ BUILT_IN: Final = tuple(
         "payment_ship",
         "report_export",
         "scene_run",
+        "speech_transcribe",
         "webhook_deliver",
     )
 )

@@ -130,6 +130,14 @@ class Sessions:
         )
         return str(told.decode())
 
+    async def recording(self, task_id: str) -> bytes | None:
+        """What was said with a command, as it came; None: it has ended, or that was minutes ago."""
+        found = self._fleet.ids.read(task_id)
+        if found is None or found.shard >= self._fleet.shards:
+            return None
+        kept: bytes | None = await self._link.call("GET", keys.audio(found.shard, task_id))
+        return kept
+
     async def _run(self, verb: str, tenant: str, name: str, *args: str) -> Any:
         shard = self._shard(f"{tenant}:{target_of(name)}")
         return await self._script(shard, verb, f"{tenant}:{name}", KEEP_MS, *args)

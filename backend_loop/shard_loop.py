@@ -20,6 +20,7 @@ from backend_loop.services import Services
 from backend_loop.sessions import Sessions
 from backend_loop.slots import Slots
 from backend_loop.spawning import Spawning
+from backend_loop.speech.ears import Ears
 from backend_loop.store import Claimed, LapsedError, LostError, Store
 from backend_loop.suspects import Suspect, Suspects, is_suspect
 from backend_loop.webhooks.sender import Webhooks
@@ -50,7 +51,7 @@ class ShardLoop:
         store: of the shard.
         types: what this process knows, by ``type@version``.
         slots: shared by all shards.
-        clock, admission, executors, device, services, model, home, spawning, sessions: what handlers may use.
+        clock, admission, executors, device, services, model, ears, home, spawning, sessions: what handlers may use.
         carrier: of its outboxes.
         suspects: those of this worker that run alone.
         watch: over its event loop.
@@ -76,11 +77,12 @@ class ShardLoop:
         carrier: Carrier,
         services: Services | None = None,
         model: Model | None = None,
+        ears: Ears | None = None,
         sessions: Sessions | None = None,
         home: Callable[[], Inventory] = lambda: EMPTY,
     ) -> None:
         """Nothing runs yet: start its `loops`."""
-        self._store, self._types, self._slots, self._suspects = store, types, slots, suspects
+        self._store, self._types, self._slots, self._suspects, self._freed = store, types, slots, suspects, freed
         self._outside = Outside(
             clock=clock,
             lease=store.lease,
@@ -91,6 +93,7 @@ class ShardLoop:
             device=device,
             services=services,
             model=model,
+            ears=ears,
             home=home,
             webhooks=Webhooks.of(settings),
             sessions=sessions,
@@ -102,10 +105,9 @@ class ShardLoop:
             reports=store.reports,
             clear=slots.way.clear,
         )
-        self._freed, self._idle_s, self._kinds = freed, settings.poll_s, f",{','.join(sorted(types))},"
-        self._runs: dict[str, tuple[Runner | Suspect, asyncio.Task[None]]] = {}
-        self._broken, self._doubtful, self._reconciled_at = dict[str, int](), False, boottime()
-        self.claim, self.carry = self._claiming(settings), carrier.loop
+        self._idle_s, self._kinds, self._doubtful = settings.poll_s, f",{','.join(sorted(types))},", False
+        self._runs, self._broken = dict[str, tuple[Runner | Suspect, asyncio.Task[None]]](), dict[str, int]()
+        self.claim, self.carry, self._reconciled_at = self._claiming(settings), carrier.loop, boottime()
         self.loops = (self.claim, self.carry, *self._tidy_loops(settings))
 
     def _claiming(self, settings: Settings) -> Loop:

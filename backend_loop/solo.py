@@ -37,6 +37,7 @@ from backend_loop.services import Services
 from backend_loop.sessions import Sessions
 from backend_loop.solo_verbs import SoloVerbs
 from backend_loop.spawning import Spawning
+from backend_loop.speech.ears import Ears
 from backend_loop.store import Claimed, LostError, Store
 from backend_loop.webhooks.sender import Webhooks
 from shared import keys, logs, telemetry
@@ -131,6 +132,7 @@ class Solo:
             return 0
         executors, client = Executors(settings), http_client()
         device = device_of(settings, client, lambda: home.current().bindings())
+        ears = Ears(settings, client, home.current)
         outside = Outside(
             clock=clock,
             lease=self._lease,
@@ -141,6 +143,7 @@ class Solo:
             device=device,
             services=Services(settings.outside_url, client) if settings.outside_url else None,
             model=model_of(settings, client),
+            ears=ears,
             home=home.current,
             webhooks=Webhooks.of(settings),
             sessions=Sessions(link, fleet, settings),
@@ -157,6 +160,7 @@ class Solo:
                 return await self._hearing(store)
         finally:
             await executors.close()
+            await ears.close()
             await client.aclose()
             await link.close()
 

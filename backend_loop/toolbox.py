@@ -18,6 +18,7 @@ from backend_loop.outside import Outside
 from backend_loop.services import Services, ServiceUnavailable, Stamp
 from backend_loop.sessions import Sessions
 from backend_loop.spawning import Brood, Parent, SpawnError
+from backend_loop.speech.ears import Heard
 from backend_loop.store import Claimed, LapsedError
 from backend_loop.thought import Function, Thought
 from shared.catalogue import Row
@@ -358,6 +359,17 @@ class Toolbox(Generic[P, C]):
         if self._outside.sessions is None:
             raise ServiceUnavailable("nothing here keeps sessions")
         return self._outside.sessions
+
+    async def listen(self, task_id: str, rate: int | None, language: str) -> Heard | None:
+        """What is said in the recording that a command came with, see `Ears`; None: it is not kept any more.
+
+        Raises:
+            ServiceUnavailable, ServiceRefused: see `backend_loop.speech.ears`.
+        """
+        if self._outside.ears is None:
+            raise ServiceUnavailable("nothing here listens to speech")
+        recording = await self.sessions.recording(task_id)
+        return None if recording is None else await self._outside.ears.listen(recording, rate, language)
 
     def announced(self, type: str) -> Row | None:  # noqa: A002  the word of the contract
         """What is known of a mission type in its newest version, here or by a live worker; None: nothing."""

@@ -39,6 +39,7 @@ from backend_loop.sessions import Sessions
 from backend_loop.shard_loop import CUT_S, ShardLoop
 from backend_loop.slots import Slots
 from backend_loop.spawning import Spawning
+from backend_loop.speech.ears import Ears
 from backend_loop.store import Store
 from backend_loop.suspects import Suspects
 from shared import health, keys, schedules
@@ -71,11 +72,9 @@ class LoopWorker(Worker):
 
     Args:
         types: the mission types it knows, by ``type@version``.
-        settings: of the process.
-        redis_url: where its Redis is.
+        settings: of the process. redis_url: where its Redis is.
         device: the way to devices, for handlers that observe and act.
-        services: the way to outside services, for handlers that call them.
-        model: the way to a language model, likewise.
+        services, model, ears: the ways to outside services, to a language model, to what listens, for those that ask.
         home: this process' copy of the home's inventory, kept fresh here.
         arq: further arguments of ``arq.Worker``: ``functions cron_jobs on_startup on_shutdown burst handle_signals``.
     """
@@ -89,6 +88,7 @@ class LoopWorker(Worker):
         device: Device | None = None,
         services: Services | None = None,
         model: Model | None = None,
+        ears: Ears | None = None,
         home: HomeBook | None = None,
         **arq: Any,
     ) -> None:
@@ -108,7 +108,7 @@ class LoopWorker(Worker):
         self.types = {kind: replace(one, plan=replace(one.plan, max_transitions=limit)) for kind, one in types.items()}
         pools = settings.pools or pools_of(types.values())
         self.settings, self.redis_url = settings.model_copy(update={"pools": pools}), redis_url
-        self.device, self.services, self.model = device, services, model
+        self.device, self.services, self.model, self.ears = device, services, model, ears
         self.home = home or HomeBook()
         self.loops, self.checks, self._fleet = Loops(), health.Checks(), Fleet(settings.shards)
         self.shards: list[ShardLoop] = []
@@ -230,6 +230,7 @@ class LoopWorker(Worker):
                 device=self.device,
                 services=self.services,
                 model=self.model,
+                ears=self.ears,
                 home=self.home.current,
                 spawning=spawning,
                 sessions=Sessions(link, self._fleet, self.settings),

@@ -13,17 +13,20 @@ import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from backend_loop.language import answers
 from backend_loop.language.interpreters import interpreter
 from backend_loop.language.meaning import Meaning
 from backend_loop.mission import Mission, state
+from backend_loop.missions.assistant_hearing import Speech, heard_as, to_be_asked, unheard
 from backend_loop.missions.assistant_talk import ASKED_BACK, Kind, area_of, bears, due, ended, language_of, rows
 from backend_loop.missions.assistant_words import Word, said
-from backend_loop.outcomes import Go, Outcome, Stop, WaitFor, WaitForChildren
+from backend_loop.missions.speech_transcribe import TYPE as HEARING
+from backend_loop.outcomes import Fail, Go, Outcome, Stop, WaitFor, WaitForChildren
 from backend_loop.sessions import ANSWERED, Question, Session
 from backend_loop.toolbox import ChildMission, Toolbox
+from shared.audio import KINDS, RATES, RAW
 from shared.clock import now_ms, parse_rfc3339, rfc3339
 from shared.sessions import TYPE
 from shared.status import Priority, Reason
@@ -40,9 +43,26 @@ MOST_ASKED: Final = 3
 LONGEST: Final = 1_000
 """Characters of an utterance."""
 
+HEARING_S: Final = 30.0
 CHILD_S: Final = 60.0
 END_S: Final = 1.0
 """What children leave of this mission's deadline, so that it ends with a sentence."""
+
+
+class Recording(BaseModel):
+    """What is said of a recording; itself it lies with the command, where `POST /v1/voice` has laid it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    bytes: int = Field(ge=1)
+    kind: Annotated[str, Field(pattern=f"^({'|'.join((*KINDS, RAW))})$")]
+    rate: int | None = Field(
+        None, ge=RATES.start, lt=RATES.stop, description="samples a second of raw PCM; null: it is a file"
+    )
+
+
+def _text_or_audio(schema: dict[str, Any]) -> None:
+    schema["oneOf"] = [{"required": ["text"]}, {"required": ["audio"]}]
 
 
 class AssistantCommand(Mission):
@@ -52,7 +72,8 @@ class AssistantCommand(Mission):
     priority = Priority.URGENT
     deadline_s = 180.0
     table: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        "RECEIVED": {"text": "INTERPRETING"},
+        "RECEIVED": {"text": "INTERPRETING", "audio": "TRANSCRIBING"},
+        "TRANSCRIBING": {"transcribed": "INTERPRETING", "told": "SUCCEEDED"},
         "INTERPRETING": {"understood": "EXECUTING", "asks": "ASKING", "told": "SUCCEEDED"},
         "ASKING": {ANSWERED: "INTERPRETING", "timed_out": "INTERPRETING"},
         "EXECUTING": {"executed": "ANSWERING"},
@@ -62,11 +83,12 @@ class AssistantCommand(Mission):
     class Payload(BaseModel):
         """The utterance."""
 
-        model_config = ConfigDict(extra="allow")
+        model_config = ConfigDict(extra="allow", json_schema_extra=_text_or_audio)
 
         text: Annotated[str, Field(min_length=1, max_length=LONGEST, pattern=r"\S")] = Field(
-            description="what was said or typed", examples=["打开客厅空调，调到26度"]
+            "", description="what was said or typed", examples=["打开客厅空调，调到26度"]
         )
+        audio: Recording | None = Field(None, description="what was said; send it to /v1/voice, which writes this")
         locale: str | None = Field(
             None,
             max_length=35,
@@ -74,19 +96,38 @@ class AssistantCommand(Mission):
             description="language of the speaker, BCP 47; default: that of the session, else as the text looks",
         )
 
+        @model_validator(mode="after")
+        def _one_of_them(self) -> "AssistantCommand.Payload":
+            if (self.text == "") == (self.audio is None):
+                raise ValueError("say text, or audio")
+            return self
+
     class Context(BaseModel):
         """What was understood so far, and what is asked; `asked` counts how often. `wanted_at`: since the answer."""
 
         language: str = "en"
+        speech: Speech | None = None
         meaning: Meaning | None = None
         question: Kind | None = None
         asked: int = 0
         wanted_at: str | None = None
 
     @state("RECEIVED")
-    async def receive(self, tools: Toolbox[Payload, Context]) -> Outcome:  # noqa: ARG002  as all handlers are called
-        """Text is ready to be understood."""
-        return Go("text")
+    async def receive(self, tools: Toolbox[Payload, Context]) -> Outcome:
+        """Text is ready to be understood; a recording has to be listened to before."""
+        return Go("text" if tools.payload.audio is None else "audio")
+
+    @state("TRANSCRIBING", timeout_s=10)
+    async def transcribe(self, tools: Toolbox[Payload, Context]) -> Outcome:
+        """Have the recording listened to, in the language of the speaker."""
+        audio, end = tools.payload.audio, next((one for one in tools.children if one.type == HEARING), None)
+        assert audio is not None, "RECEIVED has seen it"  # noqa: S101  the table says so
+        if end is not None and end.ended:
+            return _transcribed(tools, end)
+        await _meet(tools)
+        wanted = {"recording": tools.task_id, "rate": audio.rate, "language": tools.context.language}
+        tools.spawn(HEARING, wanted, name="hearing", deadline_s=min(HEARING_S, max(0.5, tools.remaining_s() - END_S)))
+        return WaitForChildren("all", on_failure="continue")
 
     @state("INTERPRETING", timeout_s=10)
     async def interpret(self, tools: Toolbox[Payload, Context]) -> Outcome:
@@ -94,7 +135,8 @@ class AssistantCommand(Mission):
         if tools.context.question is not None:
             return await _answered(tools, tools.context.question)
         session = await _meet(tools)
-        meaning = await _read(tools, tools.payload.text, area_of(tools.envelope.area or session.area, tools.home))
+        read = await _read(tools, _text(tools), area_of(tools.envelope.area or session.area, tools.home))
+        meaning = heard_as(tools.context.speech, read)
         if session.question is not None and meaning.control != "cancel":
             told = await _to_question(tools, session.question, meaning)
             if told is not None:
@@ -148,6 +190,25 @@ class AssistantCommand(Mission):
 Tools = Toolbox[AssistantCommand.Payload, AssistantCommand.Context]
 
 
+def _text(tools: Tools) -> str:
+    """What was said, in words."""
+    speech = tools.context.speech
+    return tools.payload.text if speech is None else speech.text
+
+
+def _transcribed(tools: Tools, end: ChildMission) -> Outcome:
+    """What follows from what was heard."""
+    if not end.succeeded:
+        word, code, more = unheard(end)
+        why = str((end.error or {}).get("message") or end.reason or "the recording was not listened to")
+        return Fail(why, code, _result(tools, said(word, tools.context.language), **more))
+    speech = Speech.model_validate(end.result)
+    tools.context.speech = speech.model_copy(update={"text": speech.text[:LONGEST]})
+    if not speech.text.strip():
+        return _word(tools, "nothing_heard", problem="nothing_heard")
+    return Go("transcribed", data={"heard": speech.heard, "text": speech.text, "confidence": speech.confidence})
+
+
 def _meaning(tools: Tools) -> Meaning:
     meaning = tools.context.meaning
     assert meaning is not None, "INTERPRETING has understood it"  # noqa: S101  the table says so
@@ -175,6 +236,8 @@ async def _meet(tools: Tools) -> Session:
             language=tools.payload.locale,
         )
     locale = tools.payload.locale or session.language
+    if locale is None and tools.payload.audio is not None:
+        locale = next(iter(tools.home.languages), None)  # what was said does not show it before it was heard
     tools.context.language = language_of(locale, tools.payload.text, tools.home.languages)
     return session
 
@@ -203,7 +266,7 @@ async def _begin(tools: Tools, meaning: Meaning) -> Outcome:
         return _told(tools, answers.question(meaning, context.language), **_puzzle(meaning))
     if session:
         await tools.sessions.did(tools.envelope.tenant, session, tools.task_id)
-    if kind is not None or meaning.confirm:
+    if kind is not None or to_be_asked(context.speech, meaning):
         return _ask(tools, kind or "confirm")
     return _go(tools, meaning)
 
@@ -246,9 +309,10 @@ async def _answered(tools: Tools, kind: Kind) -> Outcome:
 async def _to_question(tools: Tools, question: Question, meaning: Meaning) -> Outcome | None:
     """What an utterance is to the open question of its session; None: a command of its own, like any other."""
     kind, asked = question.asked["kind"], Meaning.model_validate(question.asked["meaning"])
-    filled = None if kind == "confirm" else await _fill(tools, asked, tools.payload.text)
-    bearing = bears(kind, meaning, filled)
-    if bearing == "leaves":
+    filled = None if kind == "confirm" else await _fill(tools, asked, _text(tools))
+    bearing, speech = bears(kind, meaning, filled), tools.context.speech
+    doubtful = meaning.control == "yes" and speech is not None and speech.unsure
+    if bearing == "leaves" or doubtful:
         again = answers.question(asked, tools.context.language)
         text = f"{said('not_understood', tools.context.language)} {again}"
         return _told(tools, text, problem="not_understood", asked_by=question.task_id)
@@ -258,7 +322,7 @@ async def _to_question(tools: Tools, question: Question, meaning: Meaning) -> Ou
     if bearing == "withdraws":
         await tools.sessions.withdraw(question.name, tools.task_id)
         return None
-    if not await tools.sessions.answer(question.name, tools.task_id, {"text": tools.payload.text}):
+    if not await tools.sessions.answer(question.name, tools.task_id, {"text": _text(tools)}):
         return None  # it has ended meanwhile
     await _heard_elsewhere(tools)  # whoever else has heard this answer has heard no command
     if meaning.control == "no":
@@ -283,7 +347,7 @@ async def _heard_elsewhere(tools: Tools) -> str | None:
     if not envelope.session:
         return None
     at_ms = parse_rfc3339(envelope.created_at)
-    first = await tools.sessions.hear(envelope.tenant, tools.payload.text, envelope.session, tools.task_id, at_ms)
+    first = await tools.sessions.hear(envelope.tenant, _text(tools), envelope.session, tools.task_id, at_ms)
     return None if first == tools.task_id else first
 
 
@@ -308,6 +372,9 @@ def _same(tools: Tools, first: str) -> Go:
 
 
 def _result(tools: Tools, text: str, **more: Any) -> dict[str, Any]:
-    meaning = tools.context.meaning
+    meaning, speech = tools.context.meaning, tools.context.speech
     told = None if meaning is None else meaning.model_dump(mode="json", exclude={"heard", "problem", "candidates"})
-    return {"text": text, "spoken": text, "heard": tools.payload.text, "meaning": told, "devices": [], **more}
+    heard = {"heard": tools.payload.text}
+    if tools.payload.audio is not None:
+        heard = {"heard": speech and speech.heard, "speech": speech and speech.model_dump(mode="json")}
+    return {"text": text, "spoken": text, **heard, "meaning": told, "devices": [], **more}

@@ -11,6 +11,10 @@ Word = Literal[
     "no_answer",
     "withdrawn",
     "not_understood",
+    "nothing_heard",
+    "recording_not_heard",
+    "language_not_heard",
+    "cannot_hear_now",
 ]
 
 _WORDS: Final[dict[Word, dict[str, str]]] = {
@@ -22,6 +26,10 @@ _WORDS: Final[dict[Word, dict[str, str]]] = {
     "no_answer": {"en": "I heard no answer, so I leave it.", "zh": "没有听到回答，那就不做了。"},
     "withdrawn": {"en": "OK, something else then.", "zh": "好的，那就先不管这个了。"},
     "not_understood": {"en": "Sorry, I did not understand that.", "zh": "对不起，我没有听懂。"},
+    "nothing_heard": {"en": "I did not hear anything.", "zh": "我没有听到您说话。"},
+    "recording_not_heard": {"en": "I cannot listen to that recording.", "zh": "这段录音我没法听。"},
+    "language_not_heard": {"en": "I cannot hear that language here.", "zh": "我在这里听不懂中文。"},
+    "cannot_hear_now": {"en": "I cannot hear just now. Please say it again.", "zh": "我现在听不了，请再说一次。"},
 }
 
 

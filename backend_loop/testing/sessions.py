@@ -19,6 +19,7 @@ class Memory:
         """Nothing is remembered."""
         self.sessions: dict[str, dict[str, Any]] = {}
         self.heard: dict[str, dict[str, Any]] = {}
+        self.recordings: dict[str, bytes] = {}
 
 
 class KitSessions(Sessions):
@@ -27,6 +28,10 @@ class KitSessions(Sessions):
     def __init__(self, world: "World") -> None:
         """To the memory of this world, which outlives its workers."""
         self._world, self._memory = world, world.sessions
+
+    async def recording(self, task_id: str) -> bytes | None:
+        """See `Sessions`."""
+        return self._memory.recordings.get(task_id)
 
     def _shard(self, name: str) -> int:  # noqa: ARG002  of the base
         return 0
