@@ -35,6 +35,8 @@ class Frame:
         aspect: the value that it is about (``brightness``).
         number, percent, degrees, level, mode: what the value is to be.
         state: what is asked to be so.
+        short: it says no verb: "the lamp off", which after a question is one too.
+        asked: it begins a question, which goes on in the next clause.
         scene: id of the scene.
         but: what is left out of all.
         own_kind, own_area: of the device that has the name.
@@ -54,6 +56,8 @@ class Frame:
     level: str | None = None
     mode: str | None = None
     state: str | None = None
+    short: bool = False
+    asked: bool = False
     scene: str | None = None
     but: "Frame | None" = None
     own_kind: str | None = None
@@ -70,6 +74,8 @@ class Frame:
         return self.area or self.own_area
 
 
+_STATES: Final = {Verb.ON: "on", Verb.OFF: "off", Verb.OPEN: "open", Verb.CLOSE: "closed"}
+_NOTHING: Final = Frame(Verb.BARE)
 _COMMANDED: Final = ("verb", "aspect", "number", "percent", "degrees", "level", "mode", "state")
 
 
@@ -81,10 +87,21 @@ def together(frames: list[Frame]) -> list[Frame] | None:
     """
     if len(frames) > 1:
         frames = [replace(frame, every=frame.every and not frame.loosely) for frame in frames]
+    if frames and (frames[0].asked or frames[0].state is not None):
+        frames = [_as_question(frame) if frame.short or frames[0].asked else frame for frame in frames]
     frames = _with_verbs(frames)
     if any(frame.verb == Verb.BARE for frame in frames):
         return None
     return _with_things(frames)
+
+
+def _as_question(frame: Frame) -> Frame:
+    """Of "are the hall and kitchen lights on" the end alone would be a command."""
+    if frame.verb in (Verb.BARE, Verb.LOOK):
+        return frame
+    if not frame.short:
+        return _NOTHING
+    return replace(frame, verb=Verb.LOOK, state=_STATES[frame.verb])
 
 
 def _with_verbs(frames: list[Frame]) -> list[Frame]:

@@ -183,6 +183,8 @@ def _own(reading: Reading, book: NameBook) -> Frame:
         level=slots.get("level"),
         mode=slots.get("mode"),
         state=slots.get("state"),
+        short="short" in slots,
+        asked="asked" in slots,
         scene=slots.get("scene"),
         own_kind=book.kinds.get(name) if name else None,
         own_area=book.places.get(name) if name else None,

@@ -84,10 +84,12 @@ class _Reader:
         said = Meaning(heard=heard, language=self._language, area=area)
         if len(heard) > LONGEST:
             return said.model_copy(update={"heard": heard[:LONGEST], "problem": "not_understood"})
-        text = self._digits(fold(heard))
-        if word := control(text, self._tongue):
+        whole = self._digits(fold(heard))
+        text = bare(whole, self._tongue, self._book)
+        if word := control(text, self._tongue) or control(whole, self._tongue):
             return said.model_copy(update=_controlled(word, text))
-        text = bare(text, self._tongue, self._book)
+        if self._phrase(whole) is not None:  # one that begins as courtesies do
+            text = whole
         said = said.model_copy(update={"understood": text})
         try:
             found, ordered = self._wishes(text, area, chosen)
@@ -191,10 +193,13 @@ class _Reader:
 
     def _alone(self, text: str, *, stock: bool = True) -> Frame | None:
         """One clause by itself: a scene's phrase, or a sentence of the grammar."""
-        scene = self._book.phrases.get(text) or self._phrases.get(phrase(text, self._tongue))
-        if scene is not None:
+        if (scene := self._phrase(text)) is not None:
             return Frame(Verb.SCENE, scene=scene)
         return self._grammar.read(text, self._book, stock=stock)
+
+    def _phrase(self, text: str) -> str | None:
+        """The scene that a sentence of its own runs."""
+        return self._book.phrases.get(text) or self._phrases.get(phrase(text, self._tongue))
 
     def _of(self, frame: Frame, area: str | None, chosen: frozenset[str]) -> list[Wish]:
         if frame.verb == Verb.SCENE:

@@ -78,7 +78,9 @@ class Things:
         if frame.name is not None:
             found = [entity for entity in self.entries if entity in self.book.devices[frame.name]]
         else:
-            found = self._of_kind(_kind(frame), frame.aspect if frame.verb == Verb.LOOK else None)
+            if (kind := _kind(frame)) is None:
+                raise Puzzle("not_understood")
+            found = self._of_kind(kind, frame.aspect if frame.verb == Verb.LOOK else None)
         place = frame.area or (area if frame.here else None)
         if frame.here and place is None:
             raise Puzzle("which_area", self._areas(found))
@@ -117,9 +119,7 @@ class Things:
         here = {self.entries[entity].area for entity in entities}
         return [area.id for area in self.home.areas if area.id in here]
 
-    def _of_kind(self, kind: str | None, aspect: str | None) -> list[str]:
-        if kind is None:
-            return []
+    def _of_kind(self, kind: str, aspect: str | None) -> list[str]:
         if kind == "air" or (aspect in _WORDS and kind == "climate"):
             air = self._air(aspect or "temperature")
             return air or self._all(lambda entry: _domain(entry) == "climate" and aspect == "temperature")

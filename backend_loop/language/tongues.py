@@ -50,7 +50,8 @@ def _words(text: str) -> re.Pattern[str]:
 _ENGLISH: Final = Tongue(
     opening=_words(
         r"""^(?:(?:please|kindly|hey|hi|hello|ok|okay|alright|well|so|oh|um+|uh+|now|right|and|also|just|quick(?:ly)?|
-        computer|assistant|house|could\ you|can\ you|would\ you|will\ you|do\ you\ mind|would\ you\ mind|you\ can|
+        computer|assistant|house|could\ (?:you|somebody|someone|anybody|anyone)|
+        can\ (?:you|somebody|someone)|would\ you|will\ you|do\ you\ mind|would\ you\ mind|you\ can|
         you\ could|may\ you|i'd\ like\ you\ to|i\ would\ like\ you\ to|i\ want\ you\ to|i\ need\ you\ to|i'd\ like\ to|
         i\ would\ like\ to|i\ want\ to|let's|lets|go\ ahead\ and|be\ so\ kind\ and|help\ me|could\ we|can\ we|can\ i|
         could\ i|make\ sure\ to|remember\ to|try\ to|i\ think)\b[\s,]*)+"""
@@ -69,7 +70,7 @@ _ENGLISH: Final = Tongue(
         along\ with|together\ with|&|\+)\s+"""
     ),
     aside=_words(
-        r"""^(?:it's|it\ is|i'm|i\ am|we're|we\ are)
+        r"""^(?:ok|okay|well|so|right|thanks|thank\ you)$|^(?:it's|it\ is|i'm|i\ am|we're|we\ are)
         \ (?:(?:really|so|too|very|quite|a\ bit|getting|a\ little)\ )*
         (?:cold|hot|warm|cool|chilly|freezing|dark|bright|loud|stuffy|humid|tired|late)
         (?:\ in\ here|\ here|\ outside)?$"""
@@ -102,8 +103,8 @@ _ENGLISH: Final = Tongue(
             thanks|of\ course|thank\ you|correct|okay|ok))*$"""
         ),
         "no": _words(
-            r"""^(?:no|nope|nah|negative|don't|do\ not|not\ now|no\ way|better\ not|rather\ not|wrong)
-            (?:[\s,]+(?:no|thanks|thank\ you|please|don't|do\ not|not\ now|don't\ do\ (?:it|that)|way|wrong|
+            r"""^(?:no|nope|nah|negative|don't|do\ not|not\ now|no\ way|leave\ it|better\ not|rather\ not|wrong)
+            (?:[\s,]+(?:no|thanks|thank\ you|please|don't|do\ not|not\ now|don't\ do\ (?:it|that)|leave\ it|way|wrong|
             i\ don't))*$"""
         ),
     },
@@ -133,14 +134,14 @@ _CHINESE: Final = Tongue(
     closing=_words(
         r"""(?:吧|啊|呀|哦|喔|啦|嘛|哈|谢谢你|谢谢|多谢|好吗|(?<!运)行吗|可以吗|好不好|行不行|拜托|麻烦了|[\s,，。！!？?.~])+$"""
     ),
-    anywhere=_words(r"请|一下子?|帮我|麻烦你|麻烦|顺便|(?<=[开关调])下(?![来面])"),
-    request=(_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以).+?)[吗么]?[?？]?$"), r"\1"),
+    anywhere=_words(r"请|一下子?|帮我|麻烦你|麻烦|顺便|给我|(?<=[开关])个|(?<=[开关调])下(?![来面])"),
+    request=(_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以|知道).+?)[吗么]?[?？]?$"), r"\1"),
     joint=_words(
         r"""\s*[,，。；;!！?？]?\s*(?P<then>然后再|然后|接着再|接着|完了再|(?<!不)再(?!见)|并且|并(?!排)|随后)\s*
         |\s*[,，。；;!！?？、]+\s*(?:还有|以及|和|同时|也|并且|另外)?\s*|还有|以及|同时|另外|和|跟|与|及"""
     ),
     aside=_words(
-        r"""^(?:我|这里|屋里|家里|今天|现在)?(?:感觉|觉得)?(?:有点儿?|太|好|很|非常|越来越)?
+        r"""^(?:好了|好吧|嗯|谢谢|那么)$|^(?:我|这里|屋里|家里|今天|现在)?(?:感觉|觉得)?(?:有点儿?|太|好|很|非常|越来越)?
         (?:冷|热|暗|亮|黑|吵|闷|潮|困|晚|刺眼)了?$"""
     ),
     begin=_words(

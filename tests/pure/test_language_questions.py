@@ -154,6 +154,14 @@ def test_lock_up_never_unlocks() -> None:
     assert meant("please lock up the door", "en") == "lock lock.front_door"
 
 
+def test_what_goes_on_as_a_question_does_nothing() -> None:
+    lamps = "look light.bedroom power=on + look light.study power=on"
+    assert meant("are the bedroom and the study lights on", "en") == lamps
+    both = meant("is the front door locked and the oven off", "en")
+    assert both == "look lock.front_door lock=locked + look switch.oven power=off"
+    assert meant("is the kitchen light and turn on the hall light", "en") == "!not_understood"
+
+
 def test_a_part_that_is_not_understood_keeps_the_rest_from_being_done() -> None:
     assert meant("turn on the kitchen light and feed the cat", "en") == "!not_understood"
     assert meant("turn on the kitchen light and the garage light", "en").startswith("!")

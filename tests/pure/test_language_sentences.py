@@ -1,7 +1,8 @@
-"""Two lists of what families say, with what they mean, written before it was known how they do.
+"""Three lists of what families say, with what they mean, each written before it was known how it does.
 
-The first is older than the grammar: at its first run 159 of 165 were right in English, 164 of 174 in Chinese. The
-second is younger: 89 of 99, 83 of 93.
+Right at their first run, in English and in Chinese: of the first, which is older than the grammar, 159 of 165 and 164
+of 174; of the second 89 of 99 and 83 of 93; of the third 59 of 67 and 57 of 64. What was wrong was not understood: no
+sentence of the third did what it did not say.
 """
 
 import pytest
@@ -18,7 +19,7 @@ MISSED = {
 """What the lists have otherwise, and why."""
 
 
-@pytest.mark.parametrize("name", ["held_out.en", "held_out.zh", "second.en", "second.zh"])
+@pytest.mark.parametrize("name", ["held_out.en", "held_out.zh", "second.en", "second.zh", "third.en", "third.zh"])
 def test_what_families_say_is_understood(name: str) -> None:
     language = name.rpartition(".")[2]
     wrong = {
