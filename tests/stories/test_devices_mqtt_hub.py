@@ -1,0 +1,167 @@
+"""The MQTT adapter's connection: what it does when it is busy, interrupted, tripped or cut off."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from backend_loop.devices.mqtt.device import MqttDevices
+from backend_loop.devices.protocol import Command, DeviceUnreachable, UnknownEntity
+from tests.mqtt import Broker
+from tests.mqtt_lamp import Lamp, devices_on, lamp_on
+from tests.waiting import eventually
+
+LAMP = "light.kitchen_lamp"
+ON = Command(entity=LAMP, action="turn_on")
+
+
+def soon(seconds: float = 5.0) -> float:
+    return time.monotonic() + seconds
+
+
+@pytest.fixture
+async def lamp(mqtt_url: str) -> AsyncIterator[Lamp]:
+    async with lamp_on(mqtt_url) as lamp:
+        yield lamp
+
+
+@pytest.fixture
+async def devices(mqtt_url: str, lamp: Lamp) -> AsyncIterator[MqttDevices]:  # noqa: ARG001  it is announced before
+    async with devices_on(mqtt_url) as devices:
+        yield devices
+
+
+async def _shown(devices: MqttDevices) -> Any:
+    try:
+        return await devices.observe(LAMP, deadline=soon(1))
+    except (DeviceUnreachable, UnknownEntity):
+        return None
+
+
+async def test_without_a_broker_everything_is_unreachable_and_with_one_it_is_there(own_mosquitto: Broker) -> None:
+    own_mosquitto.stop()
+    async with devices_on(own_mosquitto.url) as devices:
+        with pytest.raises(DeviceUnreachable, match=r"MQTT broker at mqtt://127.0.0.1:\d+ is not there"):
+            await devices.observe(LAMP, deadline=soon(0.3))
+        with pytest.raises(DeviceUnreachable, match="MQTT broker"):
+            await devices.act(ON, key="k", fence=1, deadline=soon(0.3))
+        own_mosquitto.start()
+        async with lamp_on(own_mosquitto.url):
+            reading = await eventually(lambda: _shown(devices))
+            assert reading.value["power"] == "off"
+
+
+async def test_who_asks_too_many_at_once_is_told_so(lamp: Lamp, devices: MqttDevices) -> None:
+    dead = Lamp(lamp.line, "dead")
+    dead.answers = False
+    await lamp.begin(dead)
+    await devices.observe(LAMP, deadline=soon())
+    devices._looks = asyncio.Semaphore(1)
+    waiting = asyncio.create_task(devices.observe(dead.entity, deadline=soon(1)))
+    await lamp.line.hear(f"{dead.topic}/get")
+    with pytest.raises(DeviceUnreachable, match="many are asked at once"):
+        await devices.observe(LAMP, deadline=soon(0.1))
+    assert lamp.asked() == 1
+    with pytest.raises(DeviceUnreachable, match="gave no answer"):
+        await waiting
+    assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "off"
+
+
+async def test_nobody_is_asked_before_the_answer_would_be_heard(lamp: Lamp, devices: MqttDevices) -> None:
+    await devices.observe(LAMP, deadline=soon())
+    devices.loop.pause()
+    hall, attic = Lamp(lamp.line, "hall"), Lamp(lamp.line, "attic")
+    await lamp.begin(hall)
+    await eventually(lambda: "light.hall" in devices.known())
+    await devices.observe("light.hall", deadline=soon())  # the iteration under way has ended with this
+    await lamp.begin(hall, attic)
+    await eventually(lambda: "light.attic" in devices.known())
+    looking = asyncio.create_task(devices.observe("light.attic", deadline=soon(3)))
+    await lamp.line.settled()
+    assert attic.asked() == 0
+    devices.loop.resume()
+    assert (await looking).value["power"] == "off"
+
+
+async def test_an_answer_that_comes_while_the_question_is_still_being_sent(
+    lamp: Lamp, devices: MqttDevices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await devices.observe(LAMP, deadline=soon())
+    hub, line = devices._hub, devices._hub.lines[lamp.topic]
+    publish = hub.publish
+
+    async def slowly(topic: str, payload: str, *, qos: int) -> None:
+        await publish(topic, payload, qos=qos)
+        await eventually(lambda: all(look.done for look in line.looks))
+
+    monkeypatch.setattr(hub, "publish", slowly)
+    began = time.monotonic()
+    await devices.observe(LAMP, deadline=soon(2))
+    assert time.monotonic() - began < 1
+
+
+async def test_a_message_that_trips_us_costs_neither_the_connection_nor_the_next_one(
+    lamp: Lamp, devices: MqttDevices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await devices.observe(LAMP, deadline=soon())
+    line, since = devices._hub.lines[lamp.topic], devices._hub.connected_at
+    hear = line.hear
+
+    def trips(*_: Any, **__: Any) -> bool:
+        monkeypatch.setattr(line, "hear", hear)
+        raise RuntimeError("a stone")
+
+    monkeypatch.setattr(line, "hear", trips)
+    await lamp.hand(state="ON")
+    assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "on"
+    assert devices._hub.connected_at == since
+
+
+async def test_what_is_known_here_stands_there_whoever_writes_it_over(lamp: Lamp, devices: MqttDevices) -> None:
+    changes = f"dualloop/changes/{lamp.topic}"
+    await devices.observe(LAMP, deadline=soon())
+    await devices.act(ON, key="k", fence=1, deadline=soon())
+    await devices.observe(LAMP, deadline=soon())
+    told = await lamp.line.hear(changes)
+    since = await lamp.line.settled()
+    await lamp.line.say(changes, {"changes": {}}, retain=True)
+    await lamp.line.hear(changes, lambda heard: heard.json == told.json, since=since)
+
+
+async def test_a_connection_that_is_cut_comes_back_by_itself(own_mosquitto: Broker) -> None:
+    async with devices_on(own_mosquitto.url) as devices:
+        async with lamp_on(own_mosquitto.url):
+            assert await eventually(lambda: _shown(devices))
+        own_mosquitto.restart()
+        async with lamp_on(own_mosquitto.url) as lamp:
+            lamp.state["state"] = "ON"
+            reading = await eventually(lambda: _on(devices))
+            assert reading.value["power"] == "on"
+            assert devices._hub.loop.state().errors == 1
+
+
+async def _on(devices: MqttDevices) -> Any:
+    reading = await _shown(devices)
+    return reading if reading is not None and reading.value["power"] == "on" else None
+
+
+async def test_a_cancelled_act_is_cancelled_whatever_the_library_makes_of_it(devices: MqttDevices) -> None:
+    await devices.observe(LAMP, deadline=soon())
+    hub, acknowledged = devices._hub, asyncio.Event()
+
+    class Client:
+        async def publish(self, *_: Any, **__: Any) -> None:
+            await asyncio.wait_for(acknowledged.wait(), 10)  # as the library waits
+
+    real, hub._client = hub._client, Client()  # type: ignore[assignment]
+    saying = asyncio.create_task(hub.publish("a", "b", qos=1))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    acknowledged.set()
+    await asyncio.sleep(0)
+    saying.cancel()  # the answer is there, and the one who waits for it has not seen it
+    await asyncio.wait({saying})
+    hub._client = real
+    assert saying.cancelled()
