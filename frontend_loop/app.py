@@ -28,6 +28,7 @@ from frontend_loop.ingress.inventory import inventory_router
 from frontend_loop.ingress.schedules import schedules_router
 from frontend_loop.ingress.types import types_router
 from frontend_loop.ingress.verbs import verbs_router
+from frontend_loop.ingress.voice import voice_router
 from frontend_loop.inspection import Inspection
 from frontend_loop.inventory import Inventories
 from frontend_loop.kinds import Kinds
@@ -104,6 +105,7 @@ class Foreground:
         problems.install(app)
         app.router.routes.extend(health.routes(self.checks))
         app.include_router(http.router(self.commands, self.results, self.settings))
+        app.include_router(voice_router(self.door, self.commands, self.settings))
         app.include_router(batch_router(self.door, self.settings))
         app.include_router(types_router(self.catalogue))
         bodies, kinds = Bodies(self.settings), Kinds(self.link, self.catalogue)

@@ -28,6 +28,12 @@ from shared.telemetry import accept_span, incoming
 log = get(__name__)
 
 ACCEPTS_FOR_A_SECOND_FLIGHT: Final = 12
+LONGEST_WAIT_MS: Final = 600_000
+"""For how long a recording waits to be listened to: a command that was paused for longer is to be said again."""
+
+LATE_MS: Final = 60_000
+"""How much later than at the deadline a recording may be listened to by a worker that took over."""
+
 LATER: Final = frozenset({"webhook"})
 """Fields of the contract that this release does not serve: refused, since ignoring them would break a promise."""
 
@@ -117,8 +123,12 @@ class Door:
         watch: Watch | None = None,
         key: str | None = None,
         schedule: str | None = None,
+        recording: bytes | None = None,
     ) -> Ack:
-        """As `accept`, for a command that is parsed already; `schedule` is the name of the one whose command it is."""
+        """As `accept`, for a command that is parsed already.
+
+        `schedule` is the name of the one whose command it is; a `recording` comes with it, and is there before it is.
+        """
         command = _command(value, watched=watch is not None)
         key = agreed(key, command.idempotency_key)
         try:
@@ -134,6 +144,8 @@ class Door:
         priority = str(command.priority or row.priority)  # plain: an enum costs the serializer a look-up
         deadline_ms = round((command.deadline_s or row.deadline_s or self._settings.deadline_s) * 1000)
         lane = f"{priority}:{row.pool}:{TENANT}"
+        if recording is not None:
+            await self._deposit(place, recording, deadline_ms)
         if watch is not None:
             watch(shard, task_id)
             if command.on_disconnect == "cancel":
@@ -230,6 +242,22 @@ class Door:
             raise unavailable(f"whether this was taken could not be read: {error}") from error
         found = created or retired
         return None if found is None else int(found)
+
+    async def _deposit(self, place: _Place, recording: bytes, deadline_ms: int) -> None:
+        """Lay a recording down; it outlives the deadline a little, but nobody waits an hour for what he has said.
+
+        Raises:
+            Problem: 503, nothing was taken.
+        """
+        keep_ms = min(deadline_ms, LONGEST_WAIT_MS) + LATE_MS
+        share = self._settings.audio_memory
+        try:
+            said = await self._link.run("deposit", keys.prefix(place.shard), place.task_id, keep_ms, share, recording)
+        except RedisAwayError as error:
+            raise unavailable(f"nothing was taken: {error}") from error
+        if said == b"FULL":
+            detail = f"Redis is filled to more than {share:.0%}, which is left to commands: send it as text, or later"
+            raise Problem("audio_refused", detail, retryable=True, retry_after=5)
 
     async def _write(self, place: _Place, item: tuple[str | bytes | int, ...]) -> tuple[int, bool]:
         """When it was taken in, epoch ms, and whether an earlier try had done so."""

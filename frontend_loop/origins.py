@@ -1,4 +1,4 @@
-"""Which pages may open a socket. Browsers let any page try, and CORS does not cover it: only `Origin` tells."""
+"""Which pages may open a socket, or send a recording. Browsers let any page try without asking: only `Origin` tells."""
 
 from collections.abc import Collection, Iterable
 from typing import Final
@@ -7,10 +7,10 @@ _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 def may_open(headers: Iterable[tuple[bytes, bytes]], allowed: Collection[str]) -> bool:
-    """Whether a handshake with these headers comes from a page of this host, an allowed one, or no page at all.
+    """Whether a request with these headers comes from a page of this host, an allowed one, or no page at all.
 
     Args:
-        headers: of the handshake, names in lower case.
+        headers: of the request, names in lower case.
         allowed: further origins, as ``https://panel.example``; ``*`` for all.
     """
     origins, host = [], ""

@@ -34,7 +34,7 @@ TITLES: Final[Mapping[str, tuple[int, str]]] = {
     "no_recording": (415, "The body is no recording"),
     "bad_range": (416, "The file has no such bytes"),
     "bad_host": (421, "This host is not served here"),
-    "forbidden_origin": (403, "This origin may not open sockets"),
+    "forbidden_origin": (403, "Pages of this origin are not served here"),
     "invalid": (422, "The command is not valid"),
     "idempotency_mismatch": (422, "The key was used for another command"),
     "too_deep": (422, "The JSON is nested too deeply"),

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from frontend_loop.door import Door
+from frontend_loop.door import Ack, Door
 from frontend_loop.idempotency import agreed, from_header
 from frontend_loop.results import Results
 from frontend_loop.utterance import Utterance
@@ -83,6 +83,10 @@ class Commands:
         raw = await read_body(receive, self._max_body)
         with serve_span(incoming(traceparent), SPAN) as trace:
             ack = await self._door.accept(raw, "http", traceparent=trace.child_header(), key=key)
+        return await self.told(ack, wait_s, receive)
+
+    async def told(self, ack: Ack, wait_s: float, receive: Receive) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        """Status, headers and body for a command that was taken in; `wait_s` is how long its result is waited for."""
         task_id = ack.task_id.encode()
         headers = [JSON, (b"location", b"/v1/results/" + task_id), (b"x-correlation-id", task_id)]
         if ack.replayed:
