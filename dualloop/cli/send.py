@@ -14,6 +14,7 @@ from dualloop.cli.output import Json, between, clean, machine, say, section
 from dualloop.cli.pace import line
 from dualloop.errors import Refusal
 from frontend_loop.progress import of
+from frontend_loop.why import lasting
 from shared.sessions import TYPE
 from shared.status import Priority, Status
 
@@ -153,18 +154,35 @@ def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2) -> Non
     if json:
         machine({name: value for name, value in result.items() if name != "op"}, indent=indent)
     else:
-        took, told = between(result["created_at"], result["finished_at"]), result["result"]
-        if spoken := result["type"] == TYPE and told is not None and "text" in told:
-            say(told["text"] or f"It is the same as {told.get('same_as')}.", "bold")
+        spoken = _spoken(result)
+        if spoken is not None:
+            say(spoken, "bold")
+        took = between(result["created_at"], result["finished_at"])
         say(f"{status} after {took}", "green" if status == Status.SUCCEEDED else "yellow")
         say(result["task_id"], "dim")
-        if (progress := of(result["progress"])) is not None:
-            say(line(progress), "dim")
-        if not spoken:
-            section("Result", told)
-        section("Freshness", result["freshness"])
+        if spoken is not None:
+            if result["freshness"] is not None:
+                say(_seen(result["freshness"]), "dim")
+        else:
+            if (progress := of(result["progress"])) is not None:
+                say(line(progress), "dim")
+            section("Result", result["result"])
+            section("Freshness", result["freshness"])
     if status != Status.SUCCEEDED:
         raise Refusal(clean(_ending(result)))
+
+
+def _spoken(result: Mapping[str, Any]) -> str | None:
+    """The answer of one that was said in words; None: it was not, or ended without one."""
+    told = result["result"]
+    if result["type"] != TYPE or told is None or "text" not in told:
+        return None
+    return told["text"] or f"Heard already, as {told.get('same_as')}."
+
+
+def _seen(freshness: Mapping[str, Any]) -> str:
+    ago = lasting(freshness["age_ms"])
+    return f"seen {ago} before it was said" + (", and after the act" if freshness["verified"] else "")
 
 
 def _ending(result: Mapping[str, Any]) -> str:
