@@ -1,5 +1,6 @@
 """The home as this process knows it: a copy of the inventory that lies in Redis, kept fresh."""
 
+import asyncio
 from typing import Final
 
 from shared import keys
@@ -38,13 +39,13 @@ class HomeBook:
         if (EMPTY.revision if revision is None else revision.decode()) == self._seen:
             return False
         stored = await fetch(link)
-        self._seen = stored.revision
         try:
-            inventory = EMPTY if stored.document is None else read(stored.document)
+            inventory = EMPTY if stored.document is None else await asyncio.to_thread(read, stored.document)
         except InventoryError as error:
             log.warning("home not understood", revision=stored.revision, error=str(error))
+            self._seen = stored.revision
             return False
-        self._inventory = inventory
+        self._inventory, self._seen = inventory, stored.revision
         log.info("home read", revision=stored.revision, devices=len(inventory.devices), scenes=len(inventory.scenes))
         return True
 

@@ -48,6 +48,14 @@ class Sight(NamedTuple):
     fault: InventoryError | None
 
 
+class Agreed(NamedTuple):
+    """On what the two agreed last: the file as it was heeded, and the revision in Redis, there since `changed_at`."""
+
+    stamp: Stamp | None
+    revision: str
+    changed_at: int
+
+
 def decide(sight: Sight, stored: Stored, *, edited: bool) -> Step:
     """Which of the two follows the other one; `edited`: the file has changed since they last agreed."""
     if sight.inventory is None:
@@ -73,7 +81,7 @@ class HomeFile:
         self._link, self._path, self._wanted = link, path, wanted
         self._where = f"{socket.gethostname()}:{path}"
         self._mutex = asyncio.Lock()
-        self._agreed: tuple[Stamp | None, str] | None = None  # of the file as it was heeded, and the revision in Redis
+        self._agreed: Agreed | None = None
         self._said = ""
         self.loop = Loop(
             "home-file",
@@ -110,14 +118,14 @@ class HomeFile:
         """
         return await asyncio.to_thread(_write_beside, self._path, inventory.text())
 
-    async def put(self, prepared: Path, revision: str) -> None:
-        """Let what was prepared take the file's place; Redis has this revision.
+    async def put(self, prepared: Path, revision: str, changed_at: int) -> None:
+        """Let what was prepared take the file's place; Redis has this revision since then, epoch ms.
 
         Raises:
             OSError: it does not, and is tried again by the loop.
         """
         await asyncio.to_thread(os.replace, prepared, self._path.resolve())
-        self._agreed = await asyncio.to_thread(_stamp, self._path), revision
+        self._agreed = Agreed(await asyncio.to_thread(_stamp, self._path), revision, changed_at)
 
     def drop(self, prepared: Path) -> None:
         """Nothing is left of what was prepared and not put."""
@@ -127,7 +135,7 @@ class HomeFile:
         try:
             stored = await fetch(self._link)
             stamp = await asyncio.to_thread(_stamp, self._path)
-            if self._agreed != (stamp, stored.revision) or self._stale(stored):
+            if self._agreed != Agreed(stamp, stored.revision, stored.changed_at or 0) or self._stale(stored):
                 async with self.held():
                     await self._agree()
         except RedisAwayError:
@@ -147,7 +155,7 @@ class HomeFile:
                 return
             case "publish" if sight.inventory is not None:
                 taken = await furnish(self._link, sight.inventory)
-                stored = stored._replace(revision=taken.revision)
+                stored = stored._replace(revision=taken.revision, changed_at=taken.changed_at)
                 counts = {"devices": len(sight.inventory.devices), "scenes": len(sight.inventory.scenes)}
                 log.info("home taken in", file=str(self._path), revision=taken.revision, **counts)
             case "follow":
@@ -155,12 +163,15 @@ class HomeFile:
         self._said = ""
         if stored.trouble is not None and stored.trouble["where"] == self._where:
             await tell_trouble(self._link, None)
-        self._agreed = sight.stamp, stored.revision
+        self._agreed = Agreed(sight.stamp, stored.revision, stored.changed_at or 0)
 
     def _edited(self, sight: Sight, stored: Stored) -> bool:
-        """Whether somebody has changed the file; at the first look, whether it came after what lies in Redis."""
+        """Whether the file is newer: somebody has changed it, or Redis has lost what it had (a master that lagged).
+
+        At the first look, whether it came to be there after what lies in Redis.
+        """
         if self._agreed is not None:
-            return sight.stamp != self._agreed[0]
+            return sight.stamp != self._agreed.stamp or (stored.changed_at or 0) < self._agreed.changed_at
         return sight.stamp is not None and sight.stamp[1] // 1_000_000 > (stored.changed_at or 0)
 
     async def _complain(self, sight: Sight, stored: Stored) -> None:
@@ -170,13 +181,13 @@ class HomeFile:
         if stored.trouble is None or stored.trouble["detail"] != sentence:
             told: dict[str, Any] = {"file": self._path.name, "where": self._where, "detail": sentence, "errors": errors}
             await tell_trouble(self._link, {**told, "at": rfc3339(now_ms())})
-        self._said, self._agreed = sentence, (sight.stamp, stored.revision)
+        self._said, self._agreed = sentence, Agreed(sight.stamp, stored.revision, stored.changed_at or 0)
 
     async def _follow(self, sight: Sight, stored: Stored) -> Sight:
         """Write what lies in Redis into the file; one that cannot be written stays as it is."""
         try:
             inventory = read(stored.document or b"")
-            await self.put(await self.prepare(inventory), stored.revision)
+            await self.put(await self.prepare(inventory), stored.revision, stored.changed_at or 0)
         except (OSError, InventoryError) as error:
             log.warning("home file not written", file=str(self._path), error=str(error))
             return sight

@@ -1,5 +1,6 @@
 """The home's inventory as clients see and replace it."""
 
+import asyncio
 import hashlib
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -57,20 +58,21 @@ class Inventories:
             Problem: 400, 422 it is no inventory; 409 the file cannot be written; 412 another one is there by now.
             RedisAwayError: nothing, or as `RedisUnknownError` perhaps something, was changed.
         """
-        inventory, known = self._read(raw), None if if_match is None else revisions(if_match)
+        inventory = await asyncio.to_thread(self._read, raw)
+        known = None if if_match is None else revisions(if_match)
         try:
             async with self._file.held():
                 prepared = await self._file.prepare(inventory)
                 try:
                     taken = await self._taken(inventory, known)
-                    await self._put(prepared, taken.revision)
+                    await self._put(prepared, taken)
                 finally:
                     self._file.drop(prepared)
         except (OSError, TimeoutError) as error:
             why = getattr(error, "strerror", None) or "another process holds it"
             raise Problem("home_file", f"the file of the home's inventory cannot be written: {why}") from error
         log.info("home replaced", word=taken.word, revision=taken.revision, devices=len(inventory.devices))
-        return await self.look()
+        return told(Stored(taken.revision, inventory.packed(), taken.changed_at, None))
 
     async def _taken(self, inventory: Inventory, known: frozenset[str] | None) -> Taken:
         taken = await furnish(self._link, inventory, known)
@@ -79,10 +81,10 @@ class Inventories:
             raise Problem("home_changed", detail)
         return taken
 
-    async def _put(self, prepared: Path, revision: str) -> None:
+    async def _put(self, prepared: Path, taken: Taken) -> None:
         """Redis has it already, so that it is true; what keeps the file from following is no fault of who asked."""
         try:
-            await self._file.put(prepared, revision)
+            await self._file.put(prepared, taken.revision, taken.changed_at or 0)
         except OSError as error:
             log.warning("home file not written", error=str(error))
 

@@ -169,6 +169,21 @@ async def test_a_redis_that_has_lost_its_data_is_furnished_again(link: Link, pat
     assert await areas(link) == ["hall"]
 
 
+async def test_a_redis_that_has_lost_the_last_change_gets_it_back_from_the_file(
+    link: Link, path: Path, file: HomeFile
+) -> None:
+    edit(path, "hall")
+    await file._once()
+    before = await fetch(link)
+    await Inventories(link, file, SETTINGS).replace(json.dumps(document("den")).encode(), None)
+    old: list[str | bytes] = ["revision", before.revision, "document", before.document or b""]
+    await link.call(
+        "HSET", keys.HOME, *old, "changed_at", (before.changed_at or 0) - 1
+    )  # as a replica knows it that lagged
+    await file._once()
+    assert (await areas(link), written(path)) == (["den"], ["den"])
+
+
 async def test_what_a_client_puts_is_in_every_foregrounds_file_and_no_old_file_brings_back_what_was(
     link: Link, path: Path, tmp_path: Path
 ) -> None:
