@@ -99,10 +99,23 @@ class Client(Verbs):
         """
         return await self._send({"text": text}, options)
 
+    async def speak(self, recording: bytes, *, rate: int | None = None, **options: Any) -> Ack:
+        """Send what is said, as a recording; in its result `heard` is what was understood, and `text` the answer.
+
+        Args:
+            recording: a WAV, FLAC or OGG file, or raw PCM: 16 bit, little endian, mono.
+            rate: of raw PCM, samples a second.
+            options: further fields of the command, ``locale session area …``; None: left out.
+
+        Raises:
+            ClientProblem, UnreachableError: as `submit`.
+        """
+        query = {name: value for name, value in {"rate": rate, **options}.items() if value is not None}
+        return _acked(await self._exchange.ask("POST", "/v1/voice", raw=recording, query=query))
+
     async def _send(self, command: dict[str, Any], options: Mapping[str, Any]) -> Ack:
         given = {name: value for name, value in options.items() if value is not None}
-        document = await self._exchange.ask("POST", "/v1/commands", body={**command, **given})
-        return Ack(**{field.name: document[field.name] for field in fields(Ack)})
+        return _acked(await self._exchange.ask("POST", "/v1/commands", body={**command, **given}))
 
     async def result(self, correlation_id: str, wait: float = 0.0) -> dict[str, Any]:
         """The result document, final if its status is terminal; with `wait`, after so many seconds at the latest.
@@ -187,6 +200,10 @@ def configured_urls(settings: Settings | None = None) -> tuple[str, ...]:
     """Base URLs of the foregrounds, as the settings say."""
     settings = settings or Settings()
     return settings.url or (local_url(settings.host, settings.port),)
+
+
+def _acked(document: Mapping[str, Any]) -> Ack:
+    return Ack(**{field.name: document[field.name] for field in fields(Ack)})
 
 
 def _part(text: str) -> str:

@@ -45,18 +45,22 @@ class Exchange:
         path: str,
         *,
         body: Any = None,
+        raw: bytes | None = None,
         query: Mapping[str, Any] | None = None,
         head: Mapping[str, str] | None = None,
         wait_s: float = 0.0,
     ) -> dict[str, Any]:
         """The answer's document; `head` are further headers, `wait_s` is what the other side was asked to wait.
 
+        The request has `body` as JSON, or `raw` as it is.
+
         Raises:
             ClientProblem: it was refused.
             UnreachableError: no foreground answered.
         """
-        content = None if body is None else to_json(body)
-        told = {**(head or {}), **({} if body is None else {"content-type": "application/json"})}
+        content = raw if body is None else to_json(body)
+        kind = "application/octet-stream" if body is None else "application/json"
+        told = {**(head or {}), **({} if content is None else {"content-type": kind})}
 
         async def once(url: str) -> dict[str, Any]:
             answer = await self._http.request(
