@@ -292,6 +292,7 @@ async def test_a_document_of_a_later_release_leaves_a_workers_copy_as_it_is(link
     await link.call("HSET", keys.HOME, "revision", "later", "document", b'{"v": 2}')
     assert not await book.refresh(link)
     assert [area.id for area in book.current().areas] == ["hall"]
+    assert book._seen == "later", "it is not read and complained of again and again"
     await link.call("DEL", keys.HOME)
     assert await book.refresh(link)
     assert book.current() == EMPTY
