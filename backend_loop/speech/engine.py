@@ -33,7 +33,7 @@ class Engine(Protocol):
         """Listen to one utterance.
 
         Args:
-            pcm: mono, 16 bit, little endian.
+            pcm: mono, 16 bit, little endian, without the silence before and after the speech.
             rate: samples a second.
             language: of the speaker, such as ``en`` or ``zh-CN``.
             hints: names that are likely to be said.

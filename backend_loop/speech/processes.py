@@ -4,12 +4,9 @@ Neither loop notices: the worker only waits. Whoever is cut, or waits no longer,
 a library in C cannot be interrupted otherwise.
 """
 
-from base64 import b64decode, b64encode
 from typing import Any, Final
 
 from backend_loop.services import ServiceRefused, ServiceUnavailable
-from backend_loop.speech.audio import Raw, check
-from backend_loop.speech.refusal import Refusal
 from backend_loop.step_frames import pack
 from backend_loop.step_processes import BrokenError, Children, DiedError, TooMuchError
 from shared.settings import Settings
@@ -23,7 +20,6 @@ class SpeechProcesses:
 
     def __init__(self, settings: Settings) -> None:
         """See `speech_processes`, and how long idle ones are kept, in the settings."""
-        self._settings = settings
         self._children = Children(settings, "backend_loop.speech.process", settings.speech_processes)
 
     async def ask(self, module: str, **order: Any) -> Any:
@@ -53,24 +49,6 @@ class SpeechProcesses:
         if "refused" in said:
             raise ServiceRefused(said["refused"], said["code"])
         raise ServiceUnavailable(f"the process that listened failed: {said['outcome']}")
-
-    async def decode(self, data: bytes, raw: Raw | None = None) -> bytes:
-        """A recording as engines listen to it: 16,000 samples a second, mono, 16 bit.
-
-        Args:
-            data: a WAV, FLAC or OGG file, or samples without a header.
-            raw: how these are to be read; None: it is a file.
-
-        Raises:
-            ServiceRefused: it is none, or too long or large; the code says which.
-            ServiceUnavailable: see `ask`.
-        """
-        limits = {"max_bytes": self._settings.max_audio, "max_s": self._settings.speech_s}
-        try:
-            check(data, raw, self._settings.max_audio)
-        except Refusal as refusal:
-            raise ServiceRefused(str(refusal), refusal.code) from None
-        return b64decode(await self.ask("audio_child", data=b64encode(data).decode(), raw=raw, **limits))
 
     async def close(self) -> None:
         """End them all."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pocketsphinx import Decoder  # type: ignore[import-untyped]
 
-from backend_loop.speech.activity import Patience, speech_in
+from backend_loop.speech.activity import Patience
 from backend_loop.speech.engine import RATE, WIDTH
 from backend_loop.speech.pronunciation import by_letter, by_rule, is_initials
 
@@ -27,19 +27,16 @@ def answer(run: Mapping[str, Any]) -> dict[str, Any]:
     `covered`: how much of the speech are words, and no noise that the engine makes of what fits nowhere.
     """
     pcm = b64decode(run["pcm"])
-    span = speech_in(pcm)
-    if span is None:
-        return _NOTHING
     decoder = _decoder(run["jsgf"], tuple(run["words"]))
     decoder.start_utt()
-    decoder.process_raw(pcm[span.start * WIDTH : span.end * WIDTH], full_utt=True)
+    decoder.process_raw(pcm, full_utt=True)
     decoder.end_utt()
     best, said = decoder.hyp(), [one for one in decoder.seg() or () if not one.word.startswith(("<", "[", "SIL", "+"))]
     if best is None or not said:
         return _NOTHING
     off = {n: _off(one) for n, one in enumerate(said)}
     telling = [off[n] for n, one in enumerate(said) if one.word.partition("(")[0] in set(run["telling"])]
-    spoken = (span.end - span.start) / RATE - 2 * Patience().margin_s
+    spoken = len(pcm) / WIDTH / RATE - 2 * Patience().margin_s
     return {
         "text": best.hypstr,
         "worst": max(telling or off.values()),

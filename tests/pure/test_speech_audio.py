@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import soundfile  # type: ignore[import-untyped]
 
-from backend_loop.speech.audio import Raw, decode, kind_of
+from backend_loop.speech.audio import Raw, decode
 from backend_loop.speech.engine import RATE
 from backend_loop.speech.refusal import Refusal
+from shared.audio import kind_of
 
 AUDIO = Path(__file__).parent.parent / "audio"
 TONE_HZ = 440
