@@ -3,6 +3,7 @@
 All of it that computes does so in child processes, see `SpeechProcesses`; here it is only waited for.
 """
 
+import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from time import monotonic
@@ -13,6 +14,7 @@ import httpx
 from backend_loop.speech.choice import engine_of, hints_of
 from backend_loop.speech.engine import RATE
 from backend_loop.speech.processes import SpeechProcesses
+from backend_loop.speech.repair import repair
 from shared.home import Inventory
 from shared.settings import Settings
 
@@ -72,9 +74,21 @@ class Ears:
         pcm, audio_ms = await self._sound(recording, rate)
         if not pcm:
             return Heard("", "", None, False, None, _since(began), audio_ms)
-        told = await self._engine.transcribe(pcm, RATE, language, hints_of(self._home(), language))
-        text = told.text.strip()
-        return Heard(text, text, told.confidence, False, told.engine, _since(began), audio_ms)
+        home = self._home()
+        told = await self._engine.transcribe(pcm, RATE, language, hints_of(home, language))
+        heard = told.text.strip()
+        put_right = await asyncio.to_thread(repair, heard, language, home)
+        sure = put_right.confidence if told.confidence is None else told.confidence * put_right.confidence
+        unsaid = told.confidence is None and not put_right.changes
+        return Heard(
+            put_right.text,
+            heard,
+            None if unsaid else round(sure, 3),
+            bool(put_right.changes),
+            told.engine,
+            _since(began),
+            audio_ms,
+        )
 
     async def _sound(self, recording: bytes, rate: int | None) -> tuple[bytes, int]:
         """What is said in it, as engines are given it, and what all of it lasts."""
