@@ -60,7 +60,7 @@ def send(  # noqa: PLR0913  the options of the command
         if json:
             return await _answered(client.wait, await client.wait(sent[0].correlation_id))
         with following(f"waiting for {sent[0].type}", events=False) as follower:
-            hear = functools.partial(followed, client, follower=Aloud(follower))
+            hear = functools.partial(followed, client, follower=follower if text is None else Aloud(follower))
             return await _answered(hear, await hear(sent[0].correlation_id))
 
     result = ask(work, "It goes on: only the waiting has ended.")
@@ -75,7 +75,7 @@ def send(  # noqa: PLR0913  the options of the command
 
 
 class Aloud:
-    """Prints what a mission says before its end, and has all else followed as ever."""
+    """Prints what a mission says before its end; of its progress nothing, since it says itself what it does."""
 
     def __init__(self, follower: Follower) -> None:
         """In front of `follower`."""
@@ -83,7 +83,9 @@ class Aloud:
 
     def take(self, frame: Frame) -> None:
         """See `Follower`."""
-        said = (frame.get("data") or {}).get("spoken") if frame["op"] == "event" else None
+        if frame["op"] != "event":
+            return
+        said = (frame["data"] or {}).get("spoken")
         if isinstance(said, str) and said:
             say(said)
         self._follower.take(frame)
