@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from pydantic_core import from_json
+
 from dualloop.doctor.finding import Finding, fail, ok, warn
 from dualloop.doctor.server import Client
 from shared import keys
@@ -32,6 +34,7 @@ def fleet(client: Client, settings: Settings) -> Iterator[Finding]:
     yield _workers(client, shards, now)
     yield _catalogue(client, now)
     yield _missions(client, shards)
+    yield home(client)
 
 
 def _workers(client: Client, shards: int, now: int) -> Finding:
@@ -81,3 +84,18 @@ def _missions(client: Client, shards: int) -> Finding:
         detail += f"; no live worker knows the type of {', '.join(stuck[:5])}"
         return warn("missions", detail, "start a worker that does: see DUALLOOP_MISSIONS")
     return ok("missions", detail)
+
+
+def home(client: Client) -> Finding:
+    """Whether what the home is called is known, and the file of it was taken in."""
+    revision, document, trouble = client.hmget(keys.HOME, "revision", "document", "trouble")
+    if trouble is not None:
+        told = from_json(trouble)
+        return warn("home", f"an edit is not taken in: {told['detail']}", f"put {told['file']} right")
+    if document is None:
+        return ok(
+            "home", "nothing is known of it yet; dualloop home import FILE, or edit the file of DUALLOOP_HOME_FILE"
+        )
+    parts = from_json(document)
+    counts = ", ".join(f"{len(parts.get(name, ()))} {name}" for name in ("areas", "devices", "scenes"))
+    return ok("home", f"{counts}, revision {revision.decode()}")

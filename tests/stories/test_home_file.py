@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from backend_loop.inventory import HomeBook
 from backend_loop.solo import _spawning
 from backend_loop.worker import LoopWorker
+from dualloop.doctor.fleet import home
 from frontend_loop import home_file
 from frontend_loop.home_file import HomeFile
 from frontend_loop.inventory import Inventories
@@ -310,3 +312,20 @@ async def test_a_worker_knows_the_home_before_it_claims_anything(link: Link, red
     worker = LoopWorker({}, SETTINGS, redis_url, handle_signals=False)
     await worker._join(link)
     assert [area.id for area in worker.home.current().areas] == ["hall"]
+
+
+async def test_the_doctor_says_what_is_known_of_the_home_and_what_is_wrong_with_its_file(
+    link: Link, path: Path, file: HomeFile, redis_url: str
+) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        assert home(client).level == "ok"
+        assert "nothing is known of it yet" in home(client).detail
+        edit(path, "hall")
+        await file._once()
+        assert home(client).detail == f"1 areas, 0 devices, 0 scenes, revision {check(document('hall')).revision}"
+        edit(path, "hall", "hall")
+        await file._once()
+        found = home(client)
+        assert (found.level, found.remedy) == ("warn", "put home.json right")
+        assert "home.json: /areas/1/id: 'hall' is that of /areas/0 already" in found.detail
+    assert await trouble(link) is not None
