@@ -49,10 +49,9 @@ class Wyoming:
         return Transcript(text.strip(), None, self.name, (monotonic() - began) * 1000)
 
     async def _ask(self, pcm: bytes, rate: int, language: str, hints: Sequence[str]) -> str:
-        # the package is wanted by who has such a server, and by nobody else
+        # wanted by who has such a server, and by nobody else; its module of audio wants one that Python has no more
         from wyoming.asr import Transcribe  # noqa: PLC0415
-        from wyoming.audio import AudioChunk, AudioStart, AudioStop  # noqa: PLC0415
-        from wyoming.event import async_write_event  # noqa: PLC0415
+        from wyoming.event import Event, async_write_event  # noqa: PLC0415
 
         host, port, path = _place(self._url)
         opening = asyncio.open_unix_connection(path) if path else asyncio.open_connection(host, port)
@@ -60,11 +59,14 @@ class Wyoming:
         try:
             form = {"rate": rate, "width": WIDTH, "channels": 1}
             asked = Transcribe(language=language, transcript_names=list(hints) or None)
-            await async_write_event(asked.event(), writer)
-            await async_write_event(AudioStart(**form).event(), writer)
-            for at in range(0, len(pcm), _CHUNK):
-                await async_write_event(AudioChunk(audio=pcm[at : at + _CHUNK], **form).event(), writer)
-            await async_write_event(AudioStop().event(), writer)
+            pieces = (pcm[at : at + _CHUNK] for at in range(0, len(pcm), _CHUNK))
+            for event in (
+                asked.event(),
+                Event("audio-start", form),
+                *(Event("audio-chunk", form, piece) for piece in pieces),
+                Event("audio-stop"),
+            ):
+                await async_write_event(event, writer)
             return await _text(reader)
         finally:
             writer.close()
