@@ -100,11 +100,7 @@ class Scene(_Part):
 
 
 class Inventory(_Part):
-    """All that is known of a home that its devices do not say themselves.
-
-    Raises:
-        ValidationError: a part is not as the schema says, or parts contradict each other.
-    """
+    """All that is known of a home that its devices do not say themselves."""
 
     schema_: str | None = Field(None, alias="$schema", max_length=1_000, description="where an editor finds the schema")
     v: Literal[1] = Field(1, description="version of this format")
