@@ -42,6 +42,7 @@ def faults(document: Any) -> list[tuple[str, str]]:
 def test_a_home_is_read_and_says_the_same_when_written() -> None:
     home = check(document())
     assert [entry.entity for entry in home.devices] == ["light.hall", "light.den", "lock.door"]
+    assert read(EMPTY.text()) == EMPTY
     for raw in (home.text(), home.packed(), b"\xef\xbb\xbf" + home.text()):
         assert (read(raw), read(raw).revision) == (home, home.revision)
 
