@@ -116,7 +116,9 @@ def test_topics_are_as_the_device_forms_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{"t": None}, {"t": "a/+"}, {"tp": ["cmnd"]}, {"rl": None}, {"tp": [1, 2, 3]}, {"rl": [3]}], ids=str
+    "more",
+    [{"t": None}, {"t": "a/+"}, {"tp": ["cmnd"]}, {"rl": None}, {"tp": [1, 2, 3]}, {"rl": [3]}, {"ft": "#"}],
+    ids=str,
 )
 def test_what_is_no_device_is_passed_over(more: dict[str, Any]) -> None:
     assert announced(CONFIG | more, {}) == []

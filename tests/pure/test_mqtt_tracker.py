@@ -80,6 +80,23 @@ def test_an_echo_proves_nothing_and_what_comes_after_it_does() -> None:
     assert lamp.see({"power": "on"}, at=3002, asked=True).moved == {"power": "command"}
 
 
+def test_an_echo_that_comes_twice_is_two_echoes() -> None:
+    lamp = tracker(optimistic=True)
+    lamp.see({"power": "off"}, at=1000, asked=True)
+    lamp.announce("k", 1, {"power": "on"}, 2000)
+    for _ in range(2):
+        assert not lamp.see({"power": "on"}, at=2001, asked=False).proved
+    assert lamp.see({"power": "on"}, at=2002, asked=True).moved == {"power": "command"}
+
+
+def test_the_first_word_after_a_question_may_be_an_echo_that_was_late() -> None:
+    lamp = tracker(optimistic=True)
+    lamp.see({"power": "off"}, at=1000, asked=True)
+    lamp.announce("k", 1, {"power": "on"}, 2000)
+    assert not lamp.see({"power": "on"}, at=2600, asked=True).proved
+    assert lamp.see({"power": "on"}, at=2601, asked=True).proved
+
+
 def test_what_was_so_before_is_no_echo() -> None:
     lamp = tracker(optimistic=True)
     lamp.see({"power": "on", "brightness": 10}, at=1000, asked=True)

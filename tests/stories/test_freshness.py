@@ -145,8 +145,10 @@ async def test_two_satellites_hear_one_utterance(lamp: Lamp, door: Door) -> None
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_state_published_as_changed_although_the_set_timed_out(lamp: Lamp, door: Door) -> None:
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_state_published_as_changed_although_the_set_timed_out(lamp: Lamp, door: Door, times: int) -> None:
     lamp.obeys = False
+    lamp.line.on(f"{lamp.topic}/set", lambda wanted: lamp._told(wanted) * times)
     done = await told(door, "turn_on")
     assert ended(done) == "unconfirmed"
     assert done["result"]["value"]["power"] == "off"

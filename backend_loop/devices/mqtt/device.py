@@ -24,7 +24,7 @@ from backend_loop.devices.protocol import (
 from shared.actions import wanted
 from shared.clock import now_ms, rfc3339
 from shared.loop import Loop
-from shared.mqtt import MqttUrl
+from shared.mqtt import MqttUrl, MqttUrlError
 from shared.settings import Settings
 
 SHORT_S: Final = 0.3
@@ -77,7 +77,10 @@ class MqttDevices:
         """
         if settings.mqtt_url is None:
             return None
-        url = MqttUrl.parse(settings.mqtt_url.get_secret_value())
+        try:
+            url = MqttUrl.parse(settings.mqtt_url.get_secret_value())
+        except MqttUrlError as error:
+            raise MqttUrlError(f"DUALLOOP_MQTT_URL: {error}") from None
         return cls(Hub(url, settings.zigbee2mqtt_topic, settings.discovery_prefix), bindings)
 
     @property
@@ -142,15 +145,16 @@ class MqttDevices:
         return self._entities
 
     async def _line(self, entity: str, deadline: float) -> Line:
-        away = DeviceUnreachable(f"{entity} cannot be reached: the MQTT broker at {self._hub.url} is not there")
         if not await self._hub.ready(CONNECT * _left(deadline)):
-            raise away
+            raise DeviceUnreachable(
+                f"{entity} cannot be reached: the MQTT broker at {self._hub.url} is not there ({self._hub.trouble})"
+            )
         wire = self._named().get(entity)
         if wire is None:
             raise UnknownEntity(f"there is no {entity} in this home")
         line = self._hub.lines[wire]
         if not await self._hub.hears(line, CONNECT * _left(deadline)):
-            raise away
+            raise DeviceUnreachable(f"{entity} was announced just now, and is not heard yet")
         return line
 
     def _reported(self, entity: str, line: Line) -> Reading:

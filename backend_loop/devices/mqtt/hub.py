@@ -60,6 +60,8 @@ class Hub:
         self._client: aiomqtt.Client | None = None
         self._reading: asyncio.Task[None] | None = None
         self._nudge, self._mark, self._ready = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.trouble = "not connected yet"
+        """Why there is no connection, where there is none."""
         self.connected_at = 0
         """Since when it hears; epoch milliseconds."""
         self.loop = Loop(
@@ -126,6 +128,7 @@ class Hub:
             await self._tell()
         except aiomqtt.MqttError as error:
             log.warning("broker lost", broker=str(self.url), error=str(error))
+            self.trouble = str(error)
             await self.close()
             raise
         return Idle()
@@ -137,7 +140,11 @@ class Hub:
             await asyncio.shield(entering)  # it connects in a thread, which cannot be interrupted
         except asyncio.CancelledError:
             await asyncio.wait({entering})
+            entering.exception()  # nobody else asks for it
             await self.close()
+            raise
+        except aiomqtt.MqttError as error:
+            self.trouble = str(error)
             raise
         self._client, self._subscribed = client, set()
         self._reading = asyncio.create_task(self._hear(client), name="mqtt reading")

@@ -63,6 +63,15 @@ class _Known:
     live: bool
 
 
+@dataclass(slots=True)
+class _Echo:
+    """What an act wants, and was not so before; `came`: it has been said since."""
+
+    value: Any
+    since: int
+    came: bool = False
+
+
 class _Entry(BaseModel):
     by: str = Field(pattern="^(command|hand)$")
     version: str = Field(max_length=40)
@@ -97,7 +106,7 @@ class Tracker:
         self._tracked, self._optimistic = frozenset(tracked), optimistic
         self._known: dict[str, _Known] = {}
         self._acts: list[Act] = []
-        self._echo: dict[str, tuple[Any, int]] = {}
+        self._echo: dict[str, _Echo] = {}
 
     @property
     def version(self) -> str:
@@ -114,7 +123,7 @@ class Tracker:
         acts = [act for act in self._acts if act.key != key and now - act.at < max(FENCE_MS, *YOUNG_MS.values())]
         self._acts = [*acts, Act(key, fence, dict(values), now, {*values})][-MOST_ACTS:]
         if self._optimistic:
-            self._echo = {name: (value, now) for name, value in values.items() if self.values.get(name) != value}
+            self._echo = {name: _Echo(value, now) for name, value in values.items() if self.values.get(name) != value}
 
     def see(self, values: Mapping[str, Any], *, at: int, asked: bool) -> Seen:
         """The device shows these values now (`at`); `asked`: because it was asked.
@@ -122,7 +131,7 @@ class Tracker:
         A change that comes to light because we ask was made at some time since the device was seen last; the earliest
         possible one is taken, so that it never passes for newer than a command that it may be older than.
         """
-        proved = {name: value for name, value in values.items() if not self._echoes(name, value, at)}
+        proved = {name: value for name, value in values.items() if not self._echoes(name, value, at, asked=asked)}
         self.values |= proved
         by = dict[str, str]()
         for name in self._tracked & proved.keys():
@@ -186,18 +195,18 @@ class Tracker:
             }
         )
 
-    def _echoes(self, name: str, value: Any, at: int) -> bool:
-        """The first message that shows what an act wants, where it was not so before, may be nothing but its echo."""
-        wanted, since = self._echo.get(name, (None, 0))
-        if name not in self._echo:
+    def _echoes(self, name: str, value: Any, at: int, *, asked: bool) -> bool:
+        """What merely repeats an act may be its echo: all of it until the device is asked, and once after that."""
+        echo = self._echo.get(name)
+        if echo is None:
             return False
-        if at - since > ECHO_MS:
+        if at - echo.since > ECHO_MS or (asked and echo.came):
             del self._echo[name]
             return False
-        if wanted == value:
-            del self._echo[name]
-            return True
-        return False
+        if echo.value != value:
+            return False
+        echo.came = True
+        return True
 
     def _mover(self, name: str, before: Any, now: Any, at: int) -> str:
         for act in reversed(self._acts):

@@ -17,8 +17,14 @@ LOCKS: Final[Limits] = ("locked", "unlocked")
 EXACT_MS: Final = 5
 """How far a time told in milliseconds may be off once it is put on our clock: it was rounded, here and there."""
 
+LONGEST_TOPIC: Final = 1_000
 LONGEST: Final = 65_536
 """Characters of a message of one device; what is longer is none."""
+
+
+def is_topic(text: Any) -> bool:
+    """Whether one can publish there, and listen there alone."""
+    return isinstance(text, str) and 0 < len(text) <= LONGEST_TOPIC and {"+", "#", "\0"}.isdisjoint(text)
 
 
 class Message(NamedTuple):

@@ -18,6 +18,7 @@ from backend_loop.devices.mqtt.dialects.described import (
     Heard,
     Limits,
     Message,
+    is_topic,
     level_of,
     mapping,
     number,
@@ -204,10 +205,11 @@ def announced(prefix: str, topic: str, text: str) -> DiscoveredDevice | None:
     if component == "light" and config.get("schema") == "json":
         shows |= sets.keys()
         told = [Told("power", str(config["state_topic"]), str)] if isinstance(config.get("state_topic"), str) else []
-    if not isinstance(unique, str) or {"+", "#"} & {*unique} or not told:
-        return None
     own = config.get("dualloop")
     get = own.get("get") if isinstance(own, dict) else None
+    topics = [unique, *(value for name, value in config.items() if name.endswith("_topic")), *([get] if get else [])]
+    if not told or not isinstance(unique, str) or not all(map(is_topic, topics)):
+        return None
     return DiscoveredDevice(
         wire=f"{BASE}/{unique}",
         domain=COMPONENTS[component],
@@ -304,7 +306,7 @@ def _availability(config: Mapping[str, Any]) -> Iterator[tuple[str, Reader, str,
     alone = {"topic": config.get("availability_topic"), "value_template": config.get("availability_template")}
     words = {name: config[name] for name in ("payload_available", "payload_not_available") if name in config}
     for one in listed if isinstance(listed, list) else [alone | words]:
-        if not isinstance(one, dict) or not isinstance(one.get("topic"), str):
+        if not isinstance(one, dict) or not is_topic(one.get("topic")):
             continue
         read = reader(one.get("value_template"))
         if read is not None:

@@ -17,6 +17,7 @@ from backend_loop.devices.mqtt.dialects.described import (
     Heard,
     Limits,
     Message,
+    is_topic,
     mapping,
     number,
 )
@@ -107,9 +108,9 @@ class TasmotaDevice(Described):
 def announced(config: Mapping[str, Any], sensors: Mapping[str, Any]) -> list[TasmotaDevice]:
     """The devices of one announcement: an output each, or only what is sensed; none, if it is not to be understood."""
     topic, prefixes = config.get("t"), config.get("tp", ["cmnd", "stat", "tele"])
-    if not isinstance(topic, str) or not topic or {"+", "#"} & {*topic}:
+    if not (isinstance(prefixes, list) and len(prefixes) == 3):
         return []
-    if not (isinstance(prefixes, list) and len(prefixes) == 3 and all(isinstance(one, str) for one in prefixes)):
+    if not all(is_topic(one) for one in (topic, config.get("ft", "%prefix%/%topic%/"), *prefixes)):
         return []
     found = sensors.get("sn")
     shown = frozenset(sensed(found)) if isinstance(found, dict) else frozenset[str]()

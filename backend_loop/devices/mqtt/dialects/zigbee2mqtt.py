@@ -23,6 +23,7 @@ from backend_loop.devices.mqtt.dialects.described import (
     Heard,
     Limits,
     Message,
+    is_topic,
     level_of,
     mapping,
     number,
@@ -162,7 +163,7 @@ def announced(base: str, text: str) -> list[ZigbeeDevice] | None:
 
 def _devices(base: str, told: Mapping[str, Any]) -> Iterator[ZigbeeDevice]:
     friendly, definition = told.get("friendly_name"), told.get("definition")
-    if not isinstance(friendly, str) or not friendly or {"+", "#"} & {*friendly} or not isinstance(definition, dict):
+    if not isinstance(friendly, str) or not is_topic(friendly) or not isinstance(definition, dict):
         return
     if told.get("type") == "Coordinator" or told.get("disabled") is True:
         return
