@@ -366,10 +366,12 @@ class Toolbox(Generic[P, C]):
         Raises:
             ServiceUnavailable, ServiceRefused: see `backend_loop.speech.ears`.
         """
+        recording = await self.sessions.recording(task_id)
+        if recording is None:
+            return None
         if self._outside.ears is None:
             raise ServiceUnavailable("nothing here listens to speech")
-        recording = await self.sessions.recording(task_id)
-        return None if recording is None else await self._outside.ears.listen(recording, rate, language)
+        return await self._outside.ears.listen(recording, rate, language)
 
     def announced(self, type: str) -> Row | None:  # noqa: A002  the word of the contract
         """What is known of a mission type in its newest version, here or by a live worker; None: nothing."""
