@@ -30,7 +30,6 @@ from tests.waiting import until
 LOCAL = "127.0.0.1"
 CONFIG = """
 listener {port} 127.0.0.1
-allow_anonymous true
 set_tcp_nodelay true
 persistence false
 max_queued_messages 0
@@ -54,11 +53,13 @@ def mosquitto_program() -> str:
 class Broker:
     """A mosquitto that a test may do anything to; one that is started again has forgotten what it retained."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: str) -> None:
         self.port = unused_port()
         self.url = f"mqtt://{LOCAL}:{self.port}"
         self._config = folder / "mosquitto.conf"
-        self._config.write_text(CONFIG.format(port=self.port))
+        own = {"allow_anonymous": "true", **settings}
+        lines = "".join(f"{name} {value}\n" for name, value in own.items())
+        self._config.write_text(CONFIG.format(port=self.port) + lines)
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -92,10 +93,10 @@ class Broker:
 
 
 @contextlib.contextmanager
-def running_mosquitto() -> Iterator[Broker]:
-    """One for this block."""
+def running_mosquitto(**settings: str) -> Iterator[Broker]:
+    """One for this block, with further settings as its configuration has them."""
     folder = Path(tempfile.mkdtemp(prefix="dl-mqtt-"))
-    broker = Broker(folder)
+    broker = Broker(folder, **settings)
     try:
         broker.start()
         yield broker

@@ -1,6 +1,16 @@
 """A real broker, and a client that plays devices: what the stories of MQTT devices stand on."""
 
-from tests.mqtt import Broker, wire
+import getpass
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backend_loop.devices.protocol import DeviceUnreachable
+from tests.mqtt import Broker, running_mosquitto, wire
+from tests.mqtt_lamp import devices_on
 
 
 async def test_a_scripted_device_answers_and_what_it_says_is_heard(mqtt_url: str) -> None:
@@ -30,3 +40,22 @@ async def test_a_broker_that_is_started_again_is_at_the_same_place(own_mosquitto
     async with wire(own_mosquitto.url) as after:
         await after.settled()
         assert not after.on_topic("kept")
+
+
+@pytest.fixture
+def locked_mosquitto(tmp_path: Path) -> Iterator[Broker]:
+    """A broker that lets in nobody but ``home``, whose password is ``a/b@c``."""
+    passwords = tmp_path / "passwords"
+    subprocess.run(["mosquitto_passwd", "-b", "-c", passwords, "home", "a/b@c"], check=True)
+    with running_mosquitto(allow_anonymous="false", password_file=str(passwords), user=getpass.getuser()) as broker:
+        yield broker
+
+
+async def test_who_asks_is_told_to_the_broker_and_to_nobody_else(locked_mosquitto: Broker) -> None:
+    url = locked_mosquitto.url
+    async with wire(url.replace("mqtt://", "mqtt://home:a%2Fb%40c@")) as line:
+        await line.settled()
+    async with devices_on(url.replace("mqtt://", "mqtt://home:hunter2@")) as devices:
+        with pytest.raises(DeviceUnreachable, match="Not authorized") as refused:
+            await devices.observe("light.hall", deadline=time.monotonic() + 0.3)
+    assert "hunter2" not in str(refused.value)
