@@ -63,6 +63,9 @@ _KINDS: Final[Mapping[str, str]] = {"media_player": "speaker", "binary_sensor": 
 _AMOUNTS: Final = ("temperature", "brightness", "position", "volume_level")
 _UNDERSTOOD: Final = frozenset({"name", "area", "domain", "device_class", "state", "preferred_area_id", *_AMOUNTS})
 
+_COVERINGS: Final = frozenset({"blind", "curtain", "shade", "shutter", "awning"})
+"""Of the classes of device that the community knows those that are nothing else here: a gate is no blind."""
+
 
 @dataclass(frozen=True)
 class Grammar:
@@ -194,7 +197,7 @@ def _own(reading: Reading, book: NameBook) -> Frame:
 def _stock(reading: Reading, book: NameBook) -> Frame | None:
     """The same of a sentence of the community; None: it asks for what no device here can do, a colour or a floor."""
     slots, intent = reading.slots, reading.intent
-    if not slots.keys() <= _UNDERSTOOD:
+    if not slots.keys() <= _UNDERSTOOD or slots.get("device_class", "blind") not in _COVERINGS:
         return None
     amount = next((slots[name] for name in _AMOUNTS if name in slots), None)
     if _VERBS[intent] == Verb.SET and not isinstance(amount, int | float) and intent != "HassMediaPlayerMute":

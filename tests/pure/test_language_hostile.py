@@ -116,11 +116,16 @@ def test_a_language_without_sentences_of_ours_has_those_of_its_community() -> No
     home = Inventory(
         languages=["de", "tlh"],
         areas=[Area(id="kueche", names={"de": ["Küche"]})],
-        devices=[Entry(entity="light.kueche", area="kueche", names={"de": ["Küchenlampe"]})],
+        devices=[
+            Entry(entity="light.kueche", area="kueche", names={"de": ["Küchenlampe"]}),
+            Entry(entity="lock.haus", names={"de": ["Haustür"]}),
+        ],
     )
     mine = Interpreter(home)
     assert mine.interpret("schalte die Küchenlampe ein", "de").wishes[0].payload["action"] == "turn_on"
     assert mine.interpret("schalte das Licht in der Küche aus", "de").wishes[0].payload["action"] == "turn_off"
+    assert mine.interpret("verriegle die Haustür", "de").wishes[0].payload["action"] == "lock"
+    assert mine.interpret("entriegle die Haustür", "de").confirm
     assert mine.interpret("foo", "tlh").problem == "not_understood"
 
 

@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 from hassil import recognize_all
 
+from backend_loop.language.clauses import apart
 from backend_loop.language.frame import Frame, Verb, together
-from backend_loop.language.grammar import grammar, lists_of
-from backend_loop.language.matching import readings
+from backend_loop.language.grammar import _stock, grammar, lists_of
+from backend_loop.language.matching import Reading, readings
 from backend_loop.language.names import book, outermost
 from backend_loop.language.numbers import digits
 from backend_loop.language.text import fold
+from backend_loop.language.tongues import TONGUES
 from shared.home import Area, Entry, Inventory
 from tests.pure.meant import demonstration, rows
 
@@ -32,6 +34,14 @@ def test_what_is_cut_away_could_not_have_matched(language: str) -> None:
             assert mine == theirs, said
 
 
+def test_a_sentence_of_the_community_that_says_more_than_is_understood_is_none() -> None:
+    names = book(demonstration(), "en")
+    said = {"area": "kitchen", "domain": "cover"}
+    assert _stock(Reading("HassTurnOn", said, {}, None), names) == Frame(Verb.ON, area="kitchen", kind="cover")
+    assert _stock(Reading("HassTurnOn", {**said, "device_class": "gate"}, {}, None), names) is None
+    assert _stock(Reading("HassTurnOn", {**said, "effect": "disco"}, {}, None), names) is None
+
+
 def test_the_longest_name_wins_and_no_word_is_cut() -> None:
     home = Inventory(
         areas=[Area(id="hall", names={"en": ["hall"]})],
@@ -41,7 +51,10 @@ def test_the_longest_name_wins_and_no_word_is_cut() -> None:
         ],
     )
     names = book(home, "en")
-    assert [span.text for span in outermost(names.spans("the hall light, all of it, hallway"))] == ["hall light", "all"]
+    assert [span.text for span in outermost(names.spans("the hall light, all of it, hallway, small"))] == [
+        "hall light",
+        "all",
+    ]
 
 
 LIGHT = Frame(Verb.OFF, kind="light")
@@ -85,3 +98,10 @@ def test_a_value_is_that_of_the_device_before() -> None:
 def test_nobody_to_borrow_from_is_no_command() -> None:
     assert together([HALL, KITCHEN]) is None
     assert together([Frame(Verb.SCENE, scene="home"), KITCHEN]) is None
+
+
+def test_only_what_is_said_in_a_breath_is_cut_where_nothing_stands_between() -> None:
+    tongue, names = TONGUES["en"], book(demonstration(), "en")
+    said = "turn on the kitchen light turn off the hall light"
+    assert next(apart(said, tongue, names)) == ["turn on the kitchen light", "turn off the hall light"]
+    assert list(apart(said + " please" * 20, tongue, names)) == []

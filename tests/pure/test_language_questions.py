@@ -171,3 +171,34 @@ def test_the_other_language_of_the_home_is_understood_too() -> None:
     meaning = heard("打开厨房灯", "en")
     assert (line(meaning), meaning.language) == ("turn_on light.kitchen", "zh")
     assert meant("turn on the kitchen light", "zh-CN") == "turn_on light.kitchen"
+
+
+def test_a_question_about_lamps_anywhere_looks_at_all_of_them() -> None:
+    assert meant("are the lights on", "en") == " + ".join(sorted(f"look light.{room} power=on" for room in ROOMS))
+    assert meant("is the light on", "en", "study") == "look light.study power=on"
+
+
+def test_a_name_may_hold_what_else_stands_between_or_around() -> None:
+    home = Inventory(
+        devices=[
+            Entry(entity="light.table", names={"en": ["salt and pepper"]}),
+            Entry(entity="light.bar", names={"en": ["bar"], "zh": ["酒吧"]}),
+        ]
+    )
+    mine = Interpreter(home)
+    assert (
+        line(mine.interpret("turn off salt and pepper and the bar", "en"))
+        == "turn_off light.bar + turn_off light.table"
+    )
+    assert line(mine.interpret("打开酒吧", "zh")) == "turn_on light.bar"
+
+
+def test_one_name_for_two_in_a_room_is_asked_about_too() -> None:
+    home = Inventory(
+        areas=[Area(id="den")],
+        devices=[
+            Entry(entity="light.left", area="den", names={"en": ["Luna"]}),
+            Entry(entity="light.right", area="den", names={"zh": ["Luna"]}),
+        ],
+    )
+    assert Interpreter(home).interpret("turn on luna", "en").candidates == ["light.left", "light.right"]
