@@ -3,6 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
+Audio = Annotated[Path | None, typer.Option(metavar="FILE", help="What you say, as a WAV, FLAC or OGG file.")]
+
 
 @commands.command()
 def send(  # noqa: PLR0913  the options of the command
@@ -33,6 +36,7 @@ def send(  # noqa: PLR0913  the options of the command
     type_: Annotated[
         str | None, typer.Option("--type", metavar="TYPE", help="Mission type; see: dualloop types ls.")
     ] = None,
+    audio: Audio = None,
     payload: Annotated[str, typer.Option(metavar="JSON", help="A JSON object; - reads it from standard input.")] = "{}",
     locale: Annotated[str | None, typer.Option(help="Language of the text. Default: as it looks.")] = None,
     area: Annotated[str | None, typer.Option(help="Where you are, such as kitchen.")] = None,
@@ -43,24 +47,26 @@ def send(  # noqa: PLR0913  the options of the command
     target: Annotated[str | None, typer.Option(help="What is acted on. Default: by the type's rule.")] = None,
     json: Json = False,
 ) -> None:
-    """Send a command: TEXT in words, or a --type with its --payload."""
-    if (text is None) == (type_ is None):
+    """Send a command: TEXT in words, an --audio file, or a --type with its --payload."""
+    if [text, type_, audio].count(None) != 2:
         raise Refusal('Say what you want in words, such as dualloop send "turn on the hall light", or give a --type.')
-    body = json_object(payload, "payload")
+    body, recording = json_object(payload, "payload"), None if audio is None else _recorded(audio)
     sent: list[Ack] = []
 
     async def work(client: "Client") -> dict[str, Any] | None:
-        options = {"priority": priority, "deadline_s": deadline, "target": target, "area": area, "session": session}
-        if type_ is None:
-            sent.append(await client.say(str(text), locale=locale, **options))
+        options: Any = {"priority": priority, "deadline_s": deadline, "area": area, "session": session}
+        if recording is not None:
+            sent.append(await client.speak(recording, locale=locale, **options))
+        elif type_ is None:
+            sent.append(await client.say(str(text), locale=locale, target=target, **options))
         else:
-            sent.append(await client.submit(type_, body, **options))
+            sent.append(await client.submit(type_, body, target=target, **options))
         if not wait:
             return None
         if json:
             return await _answered(client.wait, await client.wait(sent[0].correlation_id))
         with following(f"waiting for {sent[0].type}", events=False) as follower:
-            hear = functools.partial(followed, client, follower=follower if text is None else Aloud(follower))
+            hear = functools.partial(followed, client, follower=follower if type_ is not None else Aloud(follower))
             return await _answered(hear, await hear(sent[0].correlation_id))
 
     result = ask(work, "It goes on: only the waiting has ended.")
@@ -72,6 +78,13 @@ def send(  # noqa: PLR0913  the options of the command
     else:
         say(f"Accepted {ack.type} as {ack.correlation_id}")
         say(f"See it run: dualloop watch {ack.correlation_id}", "dim")
+
+
+def _recorded(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise Refusal(f"{file} cannot be read: {error.strerror}.") from error
 
 
 class Aloud:
