@@ -1,0 +1,131 @@
+"""Who listens is slow, dies or hears badly: nothing that was said is lost, done twice, or done on a doubtful yes."""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+import redis
+from pydantic_core import to_json
+
+import dualloop
+from tests.home import Home, running_home
+from tests.processes.commands import Front
+from tests.stories.stack import Stack, running
+from tests.waiting import eventually
+from tests.webhook_receiver import Answer, Receiver, receiving, silence, status
+
+SAID: Final = (Path(__file__).parent.parent / "audio" / "en01-a.wav").read_bytes()
+INVENTORY: Final = Path(dualloop.__file__).parent / "home" / "inventory.json"
+LAMP, LOCK = "light.kitchen", "lock.front_door"
+CLEAR, DOUBTFUL = -0.05, -1.5
+"""Log-probabilities, as a speech server tells them."""
+
+
+def hears(text: str, sure: float = CLEAR) -> Answer:
+    """The answer of an OpenAI-compatible speech server."""
+    body = to_json({"text": text, "segments": [{"avg_logprob": sure}]})
+    return status(200, "content-type: application/json", body=body)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def speech() -> AsyncIterator[Receiver]:
+    """A speech server that answers as it is told to."""
+    async with receiving() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    with running_home(tmp_path_factory.mktemp("house")) as home:
+        yield home
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stack(
+    module_redis_url: str, house: Home, speech: Receiver, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stack]:
+    folder = tmp_path_factory.mktemp("voice")
+    (folder / "home.json").write_bytes(INVENTORY.read_bytes())
+    env = {
+        "DUALLOOP_HOME_URL": house.url,
+        "DUALLOOP_HOME_FILE": str(folder / "home.json"),
+        "DUALLOOP_SPEECH_URL": f"http://127.0.0.1:{speech.port}/v1",
+        "DUALLOOP_LEASE_S": "1.5",
+    }
+    async with running(module_redis_url, folder, workers=1, **env) as stack:
+        front = Front(stack.foregrounds[0])
+
+        async def furnished() -> bool:
+            return bool((await front.client.get("/v1/home")).json()["inventory"]["devices"])
+
+        await eventually(furnished, 30, "the home is known")
+        await stack.workers[0].restart()  # who starts from here on begins with it
+        yield stack
+        await front.client.aclose()
+
+
+@pytest.fixture
+def home(house: Home) -> Home:
+    house.fresh()
+    return house
+
+
+async def say(front: Front, session: str) -> str:
+    """Say something; what is heard of it the server says."""
+    said = {"locale": "en", "session": session, "deadline_s": "60"}
+    answer = await front.client.post("/v1/voice", content=SAID, params=said)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["correlation_id"])
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_kill_9_while_it_is_listened_to_loses_nothing_and_does_it_once(
+    home: Home, stack: Stack, front: Front, speech: Receiver
+) -> None:
+    speech.deliveries.clear()
+    speech.answers.extend([silence, hears("turn on the kitchen light")])
+    before = len(home.acts(LAMP))
+    said = await say(front, "killed")
+    await eventually(lambda: speech.deliveries, what="it is listened to")
+    stack.workers[0].kill()
+    stack.workers[0].spawn()
+    done: dict[str, Any] = await front.end(said)
+    assert (done["status"], done["result"]["text"]) == ("SUCCEEDED", "The kitchen light is on."), done
+    assert len(home.acts(LAMP)) == before + 1
+    first, second = (one.body.partition(b"RIFF")[2].rpartition(b"\r\n--")[0] for one in speech.deliveries)
+    assert (bool(first), first) == (True, second), "whoever takes over hears the same"
+    with contextlib.closing(redis.Redis.from_url(stack.redis_url)) as store:
+        assert store.keys("*audio:*") == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_doubtful_yes_opens_no_door(home: Home, front: Front, speech: Receiver) -> None:
+    home.hand(LOCK, lock="locked")
+    speech.answers.extend([hears("unlock the front door"), hears("yes", DOUBTFUL), hears("yes")])
+    asking = await say(front, "doubtful")
+    await eventually(lambda: _asks(front, asking), what="it asks back, however clear that was")
+    doubtful = await front.end(await say(front, "doubtful"))
+    assert (doubtful["result"]["problem"], doubtful["result"]["asked_by"]) == ("not_understood", asking)
+    assert (home.look(LOCK)["value"]["lock"], await _asks(front, asking)) == ("locked", True)
+    clear = await front.end(await say(front, "doubtful"))
+    assert clear["result"]["answers"] == asking
+    assert (await front.end(asking))["status"] == "SUCCEEDED"
+    assert home.look(LOCK)["value"]["lock"] == "unlocked"
+
+
+async def _asks(front: Front, correlation_id: str) -> bool:
+    return (await front.state(correlation_id)) == ("WAITING", "ASKING")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_server_that_fails_is_asked_again_and_then_told_of(home: Home, front: Front, speech: Receiver) -> None:
+    speech.answers.extend([status(503), hears("turn on the kitchen light")])
+    done = await front.end(await say(front, "again"))
+    assert (done["status"], home.look(LAMP)["value"]["power"]) == ("SUCCEEDED", "on")
+    speech.answers.extend([status(500)] * 3)
+    failed = await front.end(await say(front, "failed"))
+    assert (failed["error"]["code"], failed["result"]["problem"]) == ("child_failed", "cannot_hear_now")
+    assert failed["result"]["text"] == "I cannot hear just now. Please say it again."
