@@ -45,9 +45,9 @@ class Home:
         """What commands did to the device, in order."""
         return [line for line in self.journal(entity) if line["by"] == "command"]
 
-    def hold(self, entity: str, at: str) -> None:
-        """Stop the next request at this point."""
-        self._json(self.http.post(f"/devices/{entity}/hold", json={"at": at}))
+    def hold(self, entity: str, at: str, *, every: bool = False) -> None:
+        """Stop the next request at this point, or all of them."""
+        self._json(self.http.post(f"/devices/{entity}/hold", json={"at": at, "every": every}))
 
     def when_held(self, entity: str, within: float = 10) -> list[str]:
         """Where a request stands, as soon as one does."""

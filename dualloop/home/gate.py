@@ -14,22 +14,22 @@ class Point(StrEnum):
 
 
 class Gate:
-    """The points of one device. A hold stops one request, the next that comes by, until `release`."""
+    """The points of one device. A hold stops the next request that comes by, or every one, until `release`."""
 
     def __init__(self) -> None:
         """Nothing is held."""
-        self._armed: set[Point] = set()
+        self._armed: dict[Point, bool] = {}  # and whether every request is meant
         self._held: dict[Point, list[asyncio.Event]] = {}
         self._news = asyncio.Condition()
 
-    def hold(self, point: Point) -> None:
-        """Stop the next request that comes to ``point``."""
-        self._armed.add(point)
+    def hold(self, point: Point, *, every: bool = False) -> None:
+        """Stop the next request that comes to ``point``, or all that come."""
+        self._armed[point] = every
 
     def release(self, point: Point | None = None) -> None:
         """Let everything at ``point``, or at all points, go on, and hold nothing more there."""
         for at in Point if point is None else (point,):
-            self._armed.discard(at)
+            self._armed.pop(at, None)
             for event in self._held.get(at, ()):
                 event.set()
 
@@ -37,7 +37,8 @@ class Gate:
         """Go through ``point``, or stand there until released."""
         if point not in self._armed:
             return
-        self._armed.remove(point)
+        if not self._armed[point]:
+            del self._armed[point]
         released = asyncio.Event()
         async with self._news:
             self._held.setdefault(point, []).append(released)

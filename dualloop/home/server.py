@@ -43,11 +43,12 @@ class Intervention(BaseModel):
 
 
 class Hold(BaseModel):
-    """Where to hold the next request, or to let go."""
+    """Where to hold the next request, or every one, or to let go."""
 
     model_config = ConfigDict(extra="forbid")
 
     at: Point
+    every: bool = False
 
 
 def home_app(house: House, allowed_hosts: Sequence[str], broker: str | None = None) -> FastAPI:
@@ -157,7 +158,7 @@ def _health(app: FastAPI, wiring: Wiring | None) -> None:
 def _holds(app: FastAPI, house: House) -> None:
     @app.post("/devices/{entity}/hold")
     async def hold(entity: str, wish: Hold) -> dict[str, Any]:
-        house.gate(entity).hold(wish.at)
+        house.gate(entity).hold(wish.at, every=wish.every)
         return {"entity": entity, "hold": wish.at}
 
     @app.get("/devices/{entity}/hold")

@@ -28,6 +28,7 @@ def test_ctrl_c_leaves_nothing_running_and_the_next_up_finds_the_data(up: Up) ->
     assert f"curl {first.url}/v1/commands" in first.said
     done = first.send()
     assert done["status"] == "SUCCEEDED", done
+    assert done["freshness"]["source"] == "mqtt", "what everybody tries first goes the way that a real home goes"
     first.ctrl_c()
     assert first.ended() == 0
     assert first.processes() == {}
