@@ -73,7 +73,7 @@ def decode(data: bytes, raw: Raw | None, *, max_bytes: int, max_s: float) -> byt
     sound = np.nan_to_num(np.concatenate(kept), nan=0.0, posinf=1.0, neginf=-1.0)
     if rate != RATE:
         sound = soxr.resample(sound, rate, RATE)
-    samples: bytes = (np.clip(sound, -1.0, 1.0) * 32_767).astype("<i2").tobytes()
+    samples: bytes = np.clip(np.rint(sound * 32_768), -32_768, 32_767).astype("<i2").tobytes()
     return samples
 
 
