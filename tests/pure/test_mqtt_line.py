@@ -75,6 +75,14 @@ def test_what_comes_after_something_newer_is_passed_over() -> None:
     assert lamp.tracker.values == {"power": "on"}
 
 
+def test_other_values_under_the_same_time_are_no_news() -> None:
+    lamp = line()
+    say(lamp, {"state": "ON", "last_seen": 900}, now=1_000)
+    assert not say(lamp, {"state": "OFF", "last_seen": 900}, now=1_100)
+    assert lamp.tracker.values == {"power": "on"}
+    assert say(lamp, {"state": "OFF", "last_seen": 901}, now=1_200)
+
+
 def seen(*names: str, by: str | None = None) -> Seen:
     return Seen(frozenset(names), {} if by is None else dict.fromkeys(names, by))
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from backend_loop.devices.mqtt.bridge_clock import BridgeClock
-from backend_loop.devices.mqtt.dialects.described import Described, Heard
+from backend_loop.devices.mqtt.dialects.described import EXACT_MS, Described, Heard
 from backend_loop.devices.mqtt.tracker import HAND, Seen, Tracker
 from backend_loop.devices.protocol import ActUnknown, DeviceFault, DeviceRefused, DeviceUnreachable, OldFence, Reading
 
@@ -127,14 +127,14 @@ class Line:
         return self._live(heard, now)
 
     def _live(self, heard: Heard, now: int) -> bool:
-        at = now
+        at, news = now, True
         if heard.told_at is not None:
             at = self._clock.ours(heard.told_at, now)
             if self._told_at is not None and heard.told_at < self._told_at:
                 return False  # overtaken by what it said later
-            self._told_at = heard.told_at
+            news, self._told_at = self._is_news(heard), heard.told_at
         self.silent = False
-        seen = self.tracker.see(heard.values, at=at, asked=bool(self.looks))
+        seen = self.tracker.see(heard.values if news else {}, at=at, asked=bool(self.looks))
         if seen.proved:
             self.reported_at = max(at, self.reported_at or 0)
         for look in self.looks:
@@ -144,6 +144,11 @@ class Line:
             if said and all(heard.values[name] == order.values[name] for name in said):
                 order.end()
         return bool(seen.moved)
+
+    def _is_news(self, heard: Heard) -> bool:
+        """Other values under the same time are of the bridge's own making: the device has not been heard since."""
+        same = heard.told_at == self._told_at and heard.within_ms <= EXACT_MS
+        return not same or heard.values.items() <= self.tracker.values.items()
 
     def _refused(self, heard: Heard) -> None:
         for order in self.orders:
