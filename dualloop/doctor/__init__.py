@@ -1,4 +1,4 @@
-"""Whether what Dual Loop stands on is sound: settings, folder, Redis, broker, processes. Looks only; changes nothing.
+"""Whether what Dual Loop stands on is sound: settings, folder, Redis, broker, engines, processes. It changes nothing.
 
 Each finding says what is, and where it is not well, what to do.
 """
@@ -19,6 +19,7 @@ from dualloop.doctor.broker import broker
 from dualloop.doctor.finding import Finding, fail, ok, warn
 from dualloop.doctor.fleet import fleet
 from dualloop.doctor.server import server
+from dualloop.doctor.speech import speech
 from dualloop.embedded import running_url
 from shared.logs import redact
 from shared.settings import Settings
@@ -38,6 +39,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     else:
         yield from _redis(url, settings)
     yield from broker(settings)
+    yield from speech(settings)
     for foreground in configured_urls(settings):
         yield _ready("foreground", foreground, "start it: dualloop up, or dualloop foreground")
     yield from _processes(settings)

@@ -121,3 +121,14 @@ async def test_without_anything_it_says_where_to_begin(tmp_path: Path) -> None:
     assert "chmod 700" in about(said, "state folder")
     wrong = await Terminal(tmp_path, DUALLOOP_LEASE_S="-1").run("doctor")
     assert (wrong.code, wrong.err[:18]) == (1, "DUALLOOP_LEASE_S: ")
+
+
+async def test_it_says_which_engine_hears_and_whether_it_listens(tmp_path: Path) -> None:
+    embedded = await Terminal(tmp_path, DUALLOOP_PORT="9").run("doctor", "--json")
+    assert (levels(embedded)["speech"], "English" in about(embedded, "speech")) == ("ok", True)
+    for wrong, detail in (
+        ({"DUALLOOP_WYOMING_URL": "tcp://127.0.0.1:9"}, "wyoming does not listen"),
+        ({"DUALLOOP_SPEECH_ENGINE": "whisper"}, "DUALLOOP_WHISPER_DIR is not set"),
+    ):
+        said = await Terminal(tmp_path, DUALLOOP_PORT="9", **wrong).run("doctor", "--json")
+        assert (levels(said)["speech"], detail in about(said, "speech")) == ("fail", True), said.out
