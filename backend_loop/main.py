@@ -17,9 +17,11 @@ from backend_loop.devices.mqtt.device import MqttDevices
 from backend_loop.inventory import HomeBook
 from backend_loop.mission import DefinitionError
 from backend_loop.mission_type import MissionType
+from backend_loop.missions.speech_transcribe import POOL
 from backend_loop.model import model_of
 from backend_loop.services import Services
 from backend_loop.speech.ears import Ears
+from backend_loop.speech.voices import Voices
 from backend_loop.trial import fault
 from backend_loop.worker import LoopWorker
 from shared import garbage, health, logs, redis_url, telemetry
@@ -48,6 +50,7 @@ def run(settings: Settings) -> None:
     asyncio.set_event_loop(loop)
     client = http_client()
     worker = _worker(types, settings, settings.redis_url, client)
+    voices = _voices(worker)
     serving = loop.create_task(
         health.serve(worker.checks, settings.host, settings.health_port, _port_file(settings, worker.instance))
     )
@@ -67,6 +70,8 @@ def run(settings: Settings) -> None:
         loop.run_until_complete(asyncio.wait({serving}))
         if isinstance(worker.device, MqttDevices):
             loop.run_until_complete(worker.device.close())
+        if voices is not None:
+            loop.run_until_complete(voices.close())
         if worker.ears is not None:
             loop.run_until_complete(worker.ears.close())
         loop.run_until_complete(client.aclose())
@@ -92,6 +97,15 @@ def _worker(types: dict[str, MissionType], settings: Settings, redis_url: str, c
     if isinstance(device, MqttDevices):
         worker.loops.add(device.loop)
     return worker
+
+
+def _voices(worker: LoopWorker) -> Voices | None:
+    """What listens to people as they speak, where this worker serves the pool that does."""
+    if worker.ears is None or POOL not in worker.settings.pools:
+        return None
+    voices = Voices(worker.settings, worker.redis_url, worker.instance, worker.ears, worker.home.current)
+    worker.loops.add(voices.loop)
+    return voices
 
 
 def _types(paths: Iterable[str]) -> dict[str, MissionType]:

@@ -40,6 +40,7 @@ from frontend_loop.replay import Replays
 from frontend_loop.results import Results
 from frontend_loop.schedules import Schedules
 from frontend_loop.serving import Server, SocketProtocol
+from frontend_loop.voice_sessions import VoiceSessions
 from shared import catalogue_file, garbage, health, logs, telemetry
 from shared.catalogue import Catalogue
 from shared.errors import RedisAwayError
@@ -86,7 +87,8 @@ class Foreground:
         self.results = Results(self.feed, self.fleet)
         self.control = Control(self.link, settings)
         self.door = Door(self.link, self.fleet, self.catalogue, settings, self.feed.front)
-        self.sockets = ws.Sockets(Parts(self.door, self.feed, self.results, self.control, settings))
+        self.voices = VoiceSessions(self.link, self.feed, settings)
+        self.sockets = ws.Sockets(Parts(self.door, self.feed, self.results, self.control, settings), self.voices)
         self.commands = http.Commands(self.door, self.results, settings)
         self.home_file = HomeFile(self.link, settings.home_path, wanted=settings.home_file is not None)
         self.ask_stop: Callable[[], None] = lambda: None  # of whoever serves it
@@ -157,6 +159,7 @@ class Foreground:
             self.feed.loop,
             self.feed.leaving,
             self.sockets.loop,
+            self.voices.leaving,
             self.home_file.loop,
             Loop(
                 "catalogue",
@@ -217,7 +220,7 @@ class ShortCut:
         """Two comparisons for everybody else."""
         if scope["type"] == "http" and scope["path"] == http.COMMANDS and scope["method"] == "POST":
             await self._commands(scope, receive, send)
-        elif scope["type"] == "websocket" and scope["path"] == ws.PATH:
+        elif scope["type"] == "websocket" and scope["path"] in ws.PATHS:
             await self._sockets(scope, receive, send)
         else:
             await self._app(scope, receive, send)

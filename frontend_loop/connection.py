@@ -2,18 +2,18 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import to_json
-from starlette.types import Receive, Send
+from starlette.types import Message, Receive, Send
 
 from frontend_loop import frames
 from frontend_loop.control import Control
 from frontend_loop.door import Door
 from frontend_loop.feed import Feed, Reading
-from frontend_loop.frames import BadFrameError, Frame
+from frontend_loop.frames import BadFrameError, Frame, Ref
 from frontend_loop.outbox import Outbox, Parcel
 from frontend_loop.reading import invalid
 from frontend_loop.record import whole
@@ -21,6 +21,7 @@ from frontend_loop.results import Results
 from frontend_loop.session import Watch
 from frontend_loop.watching import Watched, Watching
 from shared import telemetry
+from shared.envelope import Source
 from shared.errors import Problem, RedisAwayError, unavailable
 from shared.logs import get
 from shared.settings import Settings
@@ -55,6 +56,9 @@ class Parts:
 
 class Connection:
     """Serves one accepted socket until either side ends it."""
+
+    ops: tuple[str, ...] = frames.OPS
+    """What a client may ask for."""
 
     def __init__(self, parts: Parts, traceparent: str | None) -> None:
         """`traceparent` of the handshake: what is submitted here belongs to that trace."""
@@ -106,18 +110,30 @@ class Connection:
                 raise _OverError
             if self._draining:
                 continue  # never taken, so nothing is promised
-            try:
-                frame = frames.read_frame(message.get("text"), self._settings.max_depth)
-            except BadFrameError as bad:
-                self._send(frames.error(bad.ref, bad.problem))
-                continue
-            if frame.op == "ping":
-                self._send(frames.pong(frame.ref))
-                continue
-            await self._free.acquire()
-            if (task := self._spawn(self._carry_out(frame))) is not None:
-                self._under_way.add(task)
-                task.add_done_callback(self._done)
+            await self._take(message)
+
+    async def _take(self, message: Message) -> None:
+        """A message of the client."""
+        try:
+            frame = frames.read_frame(message.get("text"), self._settings.max_depth, self.ops)
+        except BadFrameError as bad:
+            self._send(frames.error(bad.ref, bad.problem))
+            return
+        await self._answer(frame)
+
+    async def _answer(self, frame: Frame) -> None:
+        """At once, or beside what is under way."""
+        if frame.op == "ping":
+            self._send(frames.pong(frame.ref))
+        else:
+            await self._begin(self._carry_out(frame))
+
+    async def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this beside what is under way; a stop waits for it."""
+        await self._free.acquire()
+        if (task := self._spawn(work)) is not None:
+            self._under_way.add(task)
+            task.add_done_callback(self._done)
 
     async def _write(self, send: Send) -> None:
         outbox = self._outbox
@@ -169,23 +185,30 @@ class Connection:
         self._watching.forget_all()
 
     async def _carry_out(self, frame: Frame) -> None:
+        await self._guarded(frame.ref, frame.op, self._do(frame))
+
+    async def _do(self, frame: Frame) -> None:
+        match frame.op:
+            case "submit":
+                await self._submit(frame.ref, frame.fields.get("command"), "ws")
+            case "watch":
+                await self._watch(frame)
+            case "unwatch":
+                self._unwatch(frame)
+            case _:
+                await self._cancel(frame)
+
+    async def _guarded(self, ref: Ref, op: str, work: Awaitable[None]) -> None:
+        """Do this, and say why where it cannot be done."""
         try:
-            match frame.op:
-                case "submit":
-                    await self._submit(frame)
-                case "watch":
-                    await self._watch(frame)
-                case "unwatch":
-                    self._unwatch(frame)
-                case _:
-                    await self._cancel(frame)
+            await work
         except Problem as problem:
-            self._send(frames.error(frame.ref, problem))
+            self._send(frames.error(ref, problem))
         except RedisAwayError as error:
-            self._send(frames.error(frame.ref, unavailable(str(error))))
+            self._send(frames.error(ref, unavailable(str(error))))
         except Exception:
-            log.exception("unexpected", op=frame.op)
-            self._send(frames.error(frame.ref, Problem("internal", "an error of ours, logged; nothing was promised")))
+            log.exception("unexpected", op=op)
+            self._send(frames.error(ref, Problem("internal", "an error of ours, logged; nothing was promised")))
 
     def _done_for(self, frame: Frame, document: dict[str, Any]) -> None:
         """A submit is always acknowledged, the other ops where they carry a ref."""
@@ -197,7 +220,7 @@ class Connection:
             detail = f"this socket watches {len(self._watching)} missions already: unwatch some, or open another one"
             raise Problem("too_many_watches", detail, retryable=True)
 
-    async def _submit(self, frame: Frame) -> None:
+    async def _submit(self, ref: Ref, command: Any, source: Source) -> None:
         self._has_room()
         watched: Watched | None = None
 
@@ -207,14 +230,12 @@ class Connection:
                 watched = self._watching.listen(shard, task_id, Watch(None))
 
         try:
-            ack = await self._parts.door.take(
-                frame.fields.get("command"), "ws", traceparent=self._traceparent, watch=listen
-            )
+            ack = await self._parts.door.take(command, source, traceparent=self._traceparent, watch=listen)
         except BaseException:
             if watched is not None:
                 self._watching.forget(watched)
             raise
-        told = frames.ack(frame.ref, ack.body).decode()
+        told = frames.ack(ref, ack.body).decode()
         unheard = ack.replayed or watched is None  # accept registered nobody: what happened since is to be read
         if watched is None:
             if self._watching.find(ack.task_id) is not None:

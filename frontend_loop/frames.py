@@ -1,5 +1,6 @@
 """Frames of the socket: a client's, taken apart; the server's, put together. Events and results are never parsed."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -62,8 +63,8 @@ class BadFrameError(Exception):
         self.problem, self.ref = problem, ref
 
 
-def read_frame(text: str | None, max_depth: int) -> Frame:
-    """A frame from a text message; None: the message was binary.
+def read_frame(text: str | None, max_depth: int, ops: Collection[str] = OPS) -> Frame:
+    """A frame with one of these ops from a text message; None: the message was binary.
 
     Raises:
         BadFrameError: with what is wrong.
@@ -79,8 +80,8 @@ def read_frame(text: str | None, max_depth: int) -> Frame:
     ref, op = value.get("ref"), value.get("op")
     if not (ref is None or type(ref) is int or (isinstance(ref, str) and len(ref) <= _LONGEST_REF)):
         raise BadFrameError(Problem("bad_frame", f"ref is a text of at most {_LONGEST_REF} characters, or an integer"))
-    if op not in OPS:
-        raise BadFrameError(Problem("bad_frame", f"op is one of {', '.join(OPS)}"), ref)
+    if op not in ops:
+        raise BadFrameError(Problem("bad_frame", f"op is one of {', '.join(ops)}"), ref)
     return Frame(op, ref, value)
 
 
@@ -102,6 +103,16 @@ def pong(ref: Ref) -> bytes:
 def error(ref: Ref, problem: Problem) -> bytes:
     """What was asked for has not been done."""
     return _object("error", ref) + b'"problem":' + problem.body(INSTANCE) + b"}"
+
+
+def partial(ref: Ref, text: str) -> bytes:
+    """What somebody seems to be saying."""
+    return _object("partial", ref) + b'"text":' + to_json(text) + b"}"
+
+
+def final(ref: Ref, heard: dict[str, Any]) -> bytes:
+    """What somebody has said: the text of the command, and what was heard of it."""
+    return _object("final", ref) + to_json(heard)[1:]
 
 
 def event_head(correlation_id: str, task_id: str) -> bytes:

@@ -7,6 +7,9 @@ from pydantic import BaseModel, Field
 from frontend_loop.reading import invalid, read_as
 from shared.sessions import TYPE, target_of
 
+Locale = Annotated[str, Field(max_length=35, pattern=r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$")]
+"""BCP 47, or what people write for it."""
+
 
 class Utterance(BaseModel):
     """The fields that stand in the place of `type` and `payload`."""
@@ -14,7 +17,7 @@ class Utterance(BaseModel):
     text: Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"\S")] = Field(
         description="what was said or typed", examples=["打开客厅空调，调到26度"]
     )
-    locale: Annotated[str, Field(max_length=35, pattern=r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$")] | None = Field(
+    locale: Locale | None = Field(
         None,
         description="language of the speaker, BCP 47; default: that of the session, else as the text looks",
         examples=["zh-CN"],

@@ -40,14 +40,18 @@ TITLES: Final[Mapping[str, tuple[int, str]]] = {
     "too_deep": (422, "The JSON is nested too deeply"),
     "not_finite": (422, "JSON has no NaN and no infinity"),
     "unknown_type": (422, "No such mission type"),
+    "nothing_heard": (422, "Nothing was heard"),
+    "speech_refused": (422, "This cannot be listened to"),
     "inbox_full": (429, "Too many unread events"),
     "too_many_watches": (429, "Too many missions are watched"),
+    "too_many_voices": (429, "Too many people speak at the same time"),
     "internal": (500, "Internal error"),
     "no_catalogue": (503, "No mission types are known yet"),
     "draining": (503, "This process is going"),
     "redis_unavailable": (503, "The queue is unavailable"),
     "home_unavailable": (503, "The home is unavailable"),
     "audio_refused": (503, "There is no room for recordings"),
+    "speech_unavailable": (503, "Nobody listens"),
 }
 """Every code a client may meet, with its status and title; the detail is the sentence of the case."""
 

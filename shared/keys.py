@@ -41,6 +41,9 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``session:<tenant>:<session>``        hash    what a speaker's commands have in common; minutes after the last one
 ``heard:<tenant>:<utterance>``        hash    who was the first to hear this; a minute
 ``audio:<id>``                        string  the recording that a mission listens to; until its end, minutes at most
+``stream:<id>``                       hash    a voice session; until it is understood, seconds after its client is gone
+``spoken:<id>``                       list    what was said in it so far, PCM; likewise
+``streams``                           zset    voice sessions by when whoever listens may be dead, epoch ms; likewise
 ``used:<id>``                         string  when a retired mission with such an id was created; as long as it may come
 ``tick``                              string  when claim or renew last ran, epoch ms
 ``order`` ``fence``                   string  counters: order numbers; fencing tokens
@@ -61,9 +64,10 @@ instant and when to run it; ``firing firing_task`` the run under way; ``last las
 Of the home, likewise: ``home`` (hash, for good: ``revision document changed_at`` the inventory, ``trouble`` what is
 wrong with the file that a foreground was to take in; the foregrounds write it, see `shared.home_store`).
 
-Channels, hints only: ``wake:<pool>``, ``carry`` (rows were written), ``signal:<owner>`` and ``feed:<foreground>``, each
-under the shard's prefix; and ``vacant:<office>``, ``planned`` (a schedule has changed) and ``furnished`` (the home's
-inventory has) under that of shard 0.
+Channels, hints only: ``wake:<pool>``, ``carry`` (rows were written), ``signal:<owner>``, ``feed:<foreground>``,
+``speaking`` (nobody listens to a voice session) and ``ears:<worker>`` (one that it listens to goes on), each under the
+shard's prefix; and ``vacant:<office>``, ``planned`` (a schedule has changed) and ``furnished`` (the home's inventory
+has) under that of shard 0.
 """
 
 from functools import cache
@@ -210,6 +214,16 @@ def signal(shard: int, owner: str) -> str:
 def feed(shard: int, foreground: str) -> str:
     """Channel: events of missions that this foreground watches."""
     return f"{prefix(shard)}feed:{foreground}"
+
+
+def speaking(shard: int) -> str:
+    """Channel: a voice session of this shard has nobody who listens."""
+    return f"{prefix(shard)}speaking"
+
+
+def ears(shard: int, worker: str) -> str:
+    """Channel: a voice session that this worker listens to goes on; the message is its id."""
+    return f"{prefix(shard)}ears:{worker}"
 
 
 def vacant(office: str) -> str:

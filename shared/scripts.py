@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-TAKES_IN: Final = frozenset({"accept", "announce", "attend", "deposit", "furnish", "reserve", "schedule", "session"})
+TAKES_IN: Final = frozenset(
+    {"accept", "announce", "attend", "deposit", "furnish", "reserve", "schedule", "session", "speak"}
+)
 """Verbs that take in new data; all others may write while Redis is full, or nothing would ever drain (P4)."""
 
 VERBS: Final = (
@@ -28,6 +30,7 @@ VERBS: Final = (
     "discard",
     "fire",
     "furnish",
+    "listen",
     "permit",
     "prioritize",
     "progress",
@@ -39,6 +42,7 @@ VERBS: Final = (
     "retire",
     "schedule",
     "session",
+    "speak",
     "steer",
     "sweep",
     "term",
@@ -48,6 +52,9 @@ VERBS: Final = (
 
 ENDS: Final = frozenset({"abandon", "audit", "claim", "control", "prioritize", "replay", "sweep"})
 """Verbs that also need what is done to a mission behind its lease holder's back: ``ends.lua``."""
+
+RECORDS: Final = frozenset({"deposit", "speak"})
+"""Verbs that take in what people say, where there is room: ``room.lua``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ class Script:
 
 def _load(verb: str) -> Script:
     folder = files("shared") / "lua"
-    names = ("places", "ends", verb) if verb in ENDS else ("places", verb)
+    names = ("places", *(("ends",) if verb in ENDS else ()), *(("room",) if verb in RECORDS else ()), verb)
     flags = "" if verb in TAKES_IN else " flags=allow-oom"
     text = f"#!lua{flags}\n" + "".join((folder / f"{name}.lua").read_text() for name in names)
     return Script(verb, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -89,6 +89,9 @@ class Settings(BaseSettings):
     speech_processes: int = Field(2, ge=1, description="child processes a worker listens in, at most")
     speech_s: Seconds = Field(30.0, description="longest recording that is listened to")
     max_audio: int = Field(4 * 1024 * 1024, ge=1, description="bytes of a recording")
+    voice_sessions: int = Field(
+        32, ge=1, description="people that may speak to one foreground at a time, and that one worker listens to"
+    )
     audio_memory: float = Field(
         0.8,
         gt=0,

@@ -89,6 +89,7 @@ class AssistantCommand(Mission):
             "", description="what was said or typed", examples=["打开客厅空调，调到26度"]
         )
         audio: Recording | None = Field(None, description="what was said; send it to /v1/voice, which writes this")
+        speech: Speech | None = Field(None, description="what was heard of the text; the socket /v1/voice says it")
         locale: str | None = Field(
             None,
             max_length=35,
@@ -115,6 +116,8 @@ class AssistantCommand(Mission):
     @state("RECEIVED")
     async def receive(self, tools: Toolbox[Payload, Context]) -> Outcome:
         """Text is ready to be understood; a recording has to be listened to before."""
+        if (speech := tools.payload.speech) is not None and tools.payload.audio is None:
+            tools.context.speech = speech.model_copy(update={"text": tools.payload.text})
         return Go("text" if tools.payload.audio is None else "audio")
 
     @state("TRANSCRIBING", timeout_s=10)
@@ -374,7 +377,7 @@ def _same(tools: Tools, first: str) -> Go:
 def _result(tools: Tools, text: str, **more: Any) -> dict[str, Any]:
     meaning, speech = tools.context.meaning, tools.context.speech
     told = None if meaning is None else meaning.model_dump(mode="json", exclude={"heard", "problem", "candidates"})
-    heard = {"heard": tools.payload.text}
-    if tools.payload.audio is not None:
+    heard: dict[str, Any] = {"heard": tools.payload.text}
+    if tools.payload.audio is not None or speech is not None:
         heard = {"heard": speech and speech.heard, "speech": speech and speech.model_dump(mode="json")}
     return {"text": text, "spoken": text, **heard, "meaning": told, "devices": [], **more}

@@ -58,6 +58,11 @@ class Ears:
         self._processes = SpeechProcesses(settings)
         self._engine = engine_of(settings, client, self._processes, home)
 
+    @property
+    def guesses(self) -> bool:
+        """Whether it may be asked again and again while somebody speaks: it costs little, and nobody is paid for it."""
+        return self._engine.name == "sphinx"
+
     async def listen(self, recording: bytes, rate: int | None, language: str) -> Heard:
         """Listen to a recording.
 

@@ -1,14 +1,18 @@
-"""The socket ``/v1/ws``: who may open one, and all that are open. A plain ASGI endpoint, like the hot POST."""
+"""The sockets ``/v1/ws`` and ``/v1/voice``: who may open one, and all that are open. Plain ASGI, like the hot POST."""
 
 import asyncio
 import contextlib
 from typing import Final
 
+from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
 from frontend_loop import frames
 from frontend_loop.connection import GOING, RESTART, Connection, Parts
 from frontend_loop.origins import may_open
+from frontend_loop.reading import read_as
+from frontend_loop.voice_connection import VoiceConnection
+from frontend_loop.voice_sessions import Speaker, VoiceSessions
 from shared.errors import Problem
 from shared.logs import get
 from shared.loop import Answer, Idle, Loop
@@ -16,6 +20,8 @@ from shared.loop import Answer, Idle, Loop
 log = get(__name__)
 
 PATH: Final = frames.INSTANCE
+VOICE_PATH: Final = "/v1/voice"
+PATHS: Final = frozenset({PATH, VOICE_PATH})
 SUBPROTOCOL: Final = "dualloop.v1.json"
 FRAME_ROOM: Final = 4096
 """Bytes that a frame may have beyond the command in it."""
@@ -27,9 +33,9 @@ INTERNAL: Final = 1011
 class Sockets:
     """Every open socket of this process."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, voices: VoiceSessions) -> None:
         """None is open."""
-        self._parts, self._open = parts, set[Connection]()
+        self._parts, self._voices, self._open = parts, voices, set[Connection]()
         self._draining, self._empty = False, asyncio.Event()
         self.loop = Loop(
             "sockets",
@@ -48,13 +54,24 @@ class Sockets:
         """Serve one, from its handshake to its end."""
         await receive()  # websocket.connect
         with contextlib.suppress(OSError):  # how the server says that the client is gone
-            if (problem := self._refusal(scope)) is not None:
+            try:
+                self._admit(scope)
+                connection = self._connection(scope)
+            except Problem as problem:
                 await _refuse(scope, send, problem)
                 return
             subprotocol = SUBPROTOCOL if scope["subprotocols"] else None
             await send({"type": "websocket.accept", "subprotocol": subprotocol, "headers": []})
-            traceparent = next((value for name, value in scope["headers"] if name == b"traceparent"), None)
-            await self._serve(Connection(self._parts, traceparent and traceparent.decode("latin-1")), receive, send)
+            await self._serve(connection, receive, send)
+
+    def _connection(self, scope: Scope) -> Connection:
+        header = next((value for name, value in scope["headers"] if name == b"traceparent"), None)
+        traceparent = header and header.decode("latin-1")
+        if scope["path"] == PATH:
+            return Connection(self._parts, traceparent)
+        said = QueryParams(scope["query_string"])
+        speaker = read_as(Speaker, {name: value for name, value in said.items() if value})
+        return VoiceConnection(self._parts, self._voices, speaker, traceparent)
 
     async def drain(self, within_s: float) -> None:
         """Open no more, say goodbye to all, and return once they are closed, at last by cutting them."""
@@ -89,14 +106,14 @@ class Sockets:
             connection.tend()
         return Idle()
 
-    def _refusal(self, scope: Scope) -> Problem | None:
+    def _admit(self, scope: Scope) -> None:
+        """Raises `Problem`: nobody may open this."""
         if not may_open(scope["headers"], self._parts.settings.allowed_origins):
-            return Problem("forbidden_origin", "pages of this origin are not among DUALLOOP_ALLOWED_ORIGINS")
+            raise Problem("forbidden_origin", "pages of this origin are not among DUALLOOP_ALLOWED_ORIGINS")
         if scope["subprotocols"] and SUBPROTOCOL not in scope["subprotocols"]:
-            return Problem("bad_subprotocol", f"offer {SUBPROTOCOL}, or none")
+            raise Problem("bad_subprotocol", f"offer {SUBPROTOCOL}, or none")
         if self._draining:
-            return Problem("draining", "connect to another foreground", retryable=True, retry_after=1)
-        return None
+            raise Problem("draining", "connect to another foreground", retryable=True, retry_after=1)
 
 
 async def _refuse(scope: Scope, send: Send, problem: Problem) -> None:

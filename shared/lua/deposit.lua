@@ -8,11 +8,6 @@
 -- Guarded by tests/redis/mutants.txt: test_deposit.py
 local id, keep, share, recording = unpack(ARGV)
 if call('EXISTS', record(id), P .. 'used:' .. id) > 0 then return 'DUPLICATE' end
--- The recording is in memory by now, so it counts. Who may not ask has no limit but Redis' own.
-local told, memory = pcall(call, 'INFO', 'memory')
-if told then
-  local used, most = string.match(memory, 'used_memory:(%d+)'), string.match(memory, '[\r\n]maxmemory:(%d+)')
-  if used and most and tonumber(most) > 0 and used / most > tonumber(share) then return 'FULL' end
-end
+if full(share) then return 'FULL' end
 call('SET', P .. 'audio:' .. id, recording, 'PX', keep)
 return 'OK'
