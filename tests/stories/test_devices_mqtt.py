@@ -122,8 +122,9 @@ async def _version(devices: MqttDevices, before: str) -> bool:
     ],
 )
 async def test_what_one_of_our_own_kind_answers_is_said(
-    lamp: Lamp, devices: MqttDevices, code: str, fault: type[Exception] | None
+    lamp: Lamp, devices: MqttDevices, code: str, fault: type[Exception] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(adapter, "WORD_S", 4.0)
     lamp.optimistic = False
     answers = f"dualloop/answers/{lamp.topic}"
     lamp.line.on(f"{lamp.topic}/set", lambda _: [(answers, {"key": "k", "code": code, "detail": "because"})])
@@ -186,11 +187,11 @@ async def test_each_worker_knows_whose_hand_it_was_also_one_that_comes_later(lam
 
 async def test_a_dead_lamp_is_unreachable_and_waited_for_less_the_next_time(lamp: Lamp, devices: MqttDevices) -> None:
     lamp.answers = False
-    for patience in (0.6, adapter.SHORT_S):
+    for patience, least, most in ((0.6, 0.6, 60), (10, adapter.SHORT_S, 5)):
         began = time.monotonic()
         with pytest.raises(DeviceUnreachable, match=f"{LAMP} gave no answer"):
-            await devices.observe(LAMP, deadline=soon(0.6))
-        assert patience <= time.monotonic() - began < patience + 0.25
+            await devices.observe(LAMP, deadline=soon(patience))
+        assert least <= time.monotonic() - began < most
     lamp.answers = True
     assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "off"
 
@@ -201,8 +202,8 @@ async def test_a_lamp_that_is_said_to_be_away_is_asked_all_the_same(lamp: Lamp, 
     lamp.answers = False
     began = time.monotonic()
     with pytest.raises(DeviceUnreachable, match=f"{LAMP} is offline"):
-        await devices.observe(LAMP, deadline=soon())
-    assert time.monotonic() - began < 1
+        await devices.observe(LAMP, deadline=soon(10))
+    assert time.monotonic() - began < 5
 
 
 async def test_what_cannot_be_asked_shows_its_newest_report_with_its_age(mqtt_url: str) -> None:
