@@ -1,6 +1,6 @@
 """What the doctor finds where speech is heard: which engine it is, and whether it listens.
 
-A server, or a model in a folder, is given a second of silence; the embedded engine, which comes along, is looked for only.
+A server, or a model in a folder, is given a second of silence; the embedded engine, which comes along, is looked for.
 """
 
 import asyncio
