@@ -11,11 +11,14 @@ import os
 import signal
 import socket
 import sys
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from backend_loop.lifeline import die_with
 from backend_loop.speech.refusal import Refusal
 from backend_loop.step_frames import HEAD, Frame, pack, unpack
+
+NICE: Final = 10
+"""How far speech stands back: it computes for as long as it may, while commands need a moment, and that at once."""
 
 
 def _read(pipe: BinaryIO) -> Frame:
@@ -49,6 +52,7 @@ def main() -> None:
     """Serve until the worker is gone."""
     die_with(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's: the worker says what is to end
+    os.nice(NICE)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         sock = socket.socket(fileno=int(sys.argv[1]))
         os.set_inheritable(sock.fileno(), False)

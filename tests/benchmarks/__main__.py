@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dualloop.redis_program import Program, bundled_program, on_path
-from tests.benchmarks import accept, cost, drain, failover, fairness, idle, latency, report, rollout
+from tests.benchmarks import accept, cost, drain, failover, fairness, idle, latency, report, rollout, voice
 from tests.benchmarks.calm import QUIET, Others
 from tests.benchmarks.figure import Benchmark, Figure, Sample, Size
 from tests.benchmarks.stage import Stage, stage
@@ -25,6 +25,7 @@ ALL: Sequence[Benchmark] = (
     fairness.FAIRNESS,
     cost.COST,
     failover.FAILOVER,
+    voice.VOICE,
 )
 JUDGED = "redis-server"
 SERVERS = (JUDGED, "bundled")

@@ -47,15 +47,15 @@ def _measure(stage: Stage, size: Size) -> dict[str, Sample]:
 
 def _accepts(port: int, many: int) -> list[float]:
     with Client(port) as client:
-        return _times(lambda: client.accept(URGENT)[0], many)
+        return times(lambda: client.accept(URGENT)[0], many)
 
 
 def _finishes(port: int, many: int) -> list[float]:
     with Client(port) as client:
-        return _times(lambda: client.finish(URGENT), many)
+        return times(lambda: client.finish(URGENT), many)
 
 
-def _times(once: Callable[[], float], many: int) -> list[float]:
+def times(once: Callable[[], float], many: int) -> list[float]:
     """So many, each after a pause, so that each meets processes that sleep; the first few are not told."""
     taken = []
     for _ in range(WARM + many):
