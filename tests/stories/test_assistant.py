@@ -221,6 +221,15 @@ async def test_what_has_ended_cannot_be_cancelled_and_nothing_older_is(home: Hom
     assert (await speaker.end(older))["status"] == "SUCCEEDED"
 
 
+async def test_a_cancel_that_follows_at_once_never_comes_too_early(home: Home, speaker: Speaker) -> None:
+    for turn in ("turn the hall light on", "please switch on the hall light", "please turn on the hall light"):
+        home.hold(HALL, "act")
+        command, cancel = await speaker.say(turn), await speaker.say("cancel that")
+        assert (await speaker.end(cancel))["result"].get("cancelled") == command
+        assert (await speaker.end(command))["status"] == "CANCELLED"
+        home.release(HALL)
+
+
 # Questions
 
 
@@ -327,6 +336,24 @@ async def test_a_lamp_without_a_room_is_that_of_the_session(speaker: Speaker) ->
     await speaker.hear("what is the temperature", area="kitchen")
     assert (await speaker.hear("turn the light on"))["result"]["devices"][0]["entity"] == KITCHEN
     assert (await speaker.hear("turn the light on", area="hall"))["result"]["devices"][0]["entity"] == HALL
+
+
+@pytest.mark.usefixtures("home")
+async def test_the_language_of_a_session_is_that_of_its_speaker(speaker: Speaker) -> None:
+    assert text(await speaker.hear("...", locale="en-GB")).isascii()
+    assert text(await speaker.hear("。。。")).isascii()
+    assert not text(await speaker.hear("!!!", locale="zh-CN")).isascii()
+    assert not text(await speaker.hear("???")).isascii()
+
+
+async def test_who_else_hears_an_answer_has_nothing_to_say(home: Home, speaker: Speaker) -> None:
+    asking = await speaker.say("would you turn on the light")
+    await speaker.asks(asking)
+    answer = await speaker.hear("in the hall")
+    other = await Speaker(speaker.client, "the microphone next door").hear("In the hall.")
+    assert (other["result"]["same_as"], text(other)) == (answer["task_id"], "")
+    assert (await speaker.end(asking))["status"] == "SUCCEEDED"
+    assert home.look(HALL)["value"]["power"] == "on"
 
 
 async def test_two_satellites_that_hear_one_utterance_give_one_command(home: Home, client: httpx.AsyncClient) -> None:
