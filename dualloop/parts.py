@@ -16,6 +16,8 @@ RELOAD_GRACE_S = 6.0
 """Grace of a worker whose code is edited, unless the settings name one: nobody waits gladly for old code."""
 
 
+LEAST_GRACE_S = 2.0
+"""However short the drain is: to end takes a busy machine as long."""
 OTHER_PORT = "Choose another one, as in DUALLOOP_PORT=8001 dualloop up."
 OTHER_MQTT_PORT = "Choose another one in DUALLOOP_MQTT_PORT, or name who listens there in DUALLOOP_MQTT_URL."
 
@@ -52,7 +54,7 @@ def stages(plan: Plan) -> list[list[Part]]:
     common = _common(settings)
 
     def python(command: str, share: float, ready: str, name: str = "", **more: str) -> Part:
-        grace_s = max(1.0, share * drain)
+        grace_s = max(LEAST_GRACE_S, share * drain)
         own_s = max(grace_s - 1, grace_s / 2)  # done a little before it would be killed
         env = common | more | {"DUALLOOP_DRAIN_S": str(own_s)}
         log = None if plan.verbose else log_path(settings.state_dir, name or command)
@@ -61,7 +63,7 @@ def stages(plan: Plan) -> list[list[Part]]:
     def worker(number: int) -> Part:
         port = settings.health_port + number if settings.health_port else free_port(LOCAL)
         name = "background" if plan.workers == 1 else f"background-{number + 1}"
-        share, more = 0.75, {"DUALLOOP_HEALTH_PORT": str(port)}
+        share, more = 0.7, {"DUALLOOP_HEALTH_PORT": str(port)}
         if plan.reload:
             more["PYTHONDONTWRITEBYTECODE"] = "1"  # Python takes old bytecode for new, if that is of the same second
             if "drain_s" not in settings.model_fields_set:
@@ -74,12 +76,10 @@ def stages(plan: Plan) -> list[list[Part]]:
     ]
     simulated = []
     if plan.own_home:
-        simulated.append(
-            python("home", 0.05, f"{settings.home_url}/readyz", DUALLOOP_HOME_PORT=str(settings.home_port))
-        )
+        simulated.append(python("home", 0.1, f"{settings.home_url}/readyz", DUALLOOP_HOME_PORT=str(settings.home_port)))
     if plan.own_outside:
         there = {"DUALLOOP_OUTSIDE_PORT": str(settings.outside_port), "DUALLOOP_URL": plan.url}
-        simulated.append(python("outside", 0.05, f"{settings.outside_url}/livez", **there))
+        simulated.append(python("outside", 0.1, f"{settings.outside_url}/livez", **there))
     if simulated:
         built.append(simulated)
     if plan.own_home:

@@ -48,7 +48,7 @@ def broker(shared_home: tuple[Home, str]) -> str:
 async def stack(
     module_redis_url: str, shared_home: tuple[Home, str], tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Stack]:
-    """A foreground and a worker, which know the devices by the demonstration's names: of itself this one has another."""
+    """A foreground and a worker, which know the devices by the demonstration's names: this one has another."""
     folder = tmp_path_factory.mktemp("stack")
     furnish(folder / "home.json")
     async with running(module_redis_url, folder, DUALLOOP_MQTT_URL=shared_home[1]) as stack:
