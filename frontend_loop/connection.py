@@ -57,6 +57,7 @@ class Parts:
 class Connection:
     """Serves one accepted socket until either side ends it."""
 
+    path = frames.INSTANCE
     ops: tuple[str, ...] = frames.OPS
     """What a client may ask for."""
 
@@ -117,7 +118,7 @@ class Connection:
         try:
             frame = frames.read_frame(message.get("text"), self._settings.max_depth, self.ops)
         except BadFrameError as bad:
-            self._send(frames.error(bad.ref, bad.problem))
+            self._refuse(bad.ref, bad.problem)
             return
         await self._answer(frame)
 
@@ -169,6 +170,9 @@ class Connection:
     def _send(self, frame: bytes) -> None:
         self._outbox.put(Parcel(frame.decode()))
 
+    def _refuse(self, ref: Ref, problem: Problem) -> None:
+        self._send(frames.error(ref, problem, self.path))
+
     def _close(self, code: int, reason: str, *, drop: bool = False) -> None:
         if self._outbox.end is None:
             self._outbox.close(code, reason, drop=drop)
@@ -203,12 +207,12 @@ class Connection:
         try:
             await work
         except Problem as problem:
-            self._send(frames.error(ref, problem))
+            self._refuse(ref, problem)
         except RedisAwayError as error:
-            self._send(frames.error(ref, unavailable(str(error))))
+            self._refuse(ref, unavailable(str(error)))
         except Exception:
             log.exception("unexpected", op=op)
-            self._send(frames.error(ref, Problem("internal", "an error of ours, logged; nothing was promised")))
+            self._refuse(ref, Problem("internal", "an error of ours, logged; nothing was promised"))
 
     def _done_for(self, frame: Frame, document: dict[str, Any]) -> None:
         """A submit is always acknowledged, the other ops where they carry a ref."""

@@ -100,9 +100,9 @@ def pong(ref: Ref) -> bytes:
     return _object("pong", ref)[:-1] + b"}"
 
 
-def error(ref: Ref, problem: Problem) -> bytes:
+def error(ref: Ref, problem: Problem, instance: str = INSTANCE) -> bytes:
     """What was asked for has not been done."""
-    return _object("error", ref) + b'"problem":' + problem.body(INSTANCE) + b"}"
+    return _object("error", ref) + b'"problem":' + problem.body(instance) + b"}"
 
 
 def partial(ref: Ref, text: str) -> bytes:

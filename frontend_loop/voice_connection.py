@@ -9,7 +9,7 @@ from frontend_loop import frames
 from frontend_loop.connection import Connection, Parts
 from frontend_loop.frames import BadFrameError, Frame, Ref
 from frontend_loop.reading import read_as
-from frontend_loop.voice_sessions import Speaker, VoiceSession, VoiceSessions
+from frontend_loop.voice_sessions import Speaker, VoiceSession, VoiceSessions, unheard
 from shared.errors import Problem, RedisAwayError, unavailable
 from shared.sessions import TYPE
 
@@ -28,6 +28,7 @@ class VoiceConnection(Connection):
     somebody's words is his silence.
     """
 
+    path = "/v1/voice"
     ops = ("start", "end", *frames.OPS)
 
     def __init__(self, parts: Parts, voices: VoiceSessions, speaker: Speaker, traceparent: str | None) -> None:
@@ -60,7 +61,7 @@ class VoiceConnection(Connection):
         try:
             frame = frames.read_frame(message.get("text"), self._settings.max_depth, self.ops)
         except BadFrameError as bad:
-            self._send(frames.error(bad.ref, bad.problem))
+            self._refuse(bad.ref, bad.problem)
             return
         if frame.op == "start":
             await self._start(frame)
@@ -71,20 +72,20 @@ class VoiceConnection(Connection):
 
     async def _start(self, frame: Frame) -> None:
         if self._now is not None:
-            self._send(frames.error(frame.ref, Problem("bad_frame", "somebody speaks already: send an end before")))
+            self._refuse(frame.ref, Problem("bad_frame", "somebody speaks already: send an end before"))
             return
         said = {name: frame.fields[name] for name in Speaker.model_fields if frame.fields.get(name) is not None}
         try:
             speaker = read_as(Speaker, self._speaker.model_dump() | said)
         except Problem as problem:
-            self._send(frames.error(frame.ref, problem))
+            self._refuse(frame.ref, problem)
             return
         await self._try(self._open(speaker, frame.ref))
 
     async def _end(self, frame: Frame) -> None:
         if self._now is None:
             if self._fresh:
-                self._send(frames.error(frame.ref, Problem("bad_frame", "nothing was said")))
+                self._refuse(frame.ref, Problem("bad_frame", "nothing was said"))
             return  # it was over before: nobody has to wait for that to be known
         await self._try(self._now.end())
 
@@ -116,7 +117,7 @@ class VoiceConnection(Connection):
             self._fail(unavailable(str(error)))
 
     def _fail(self, problem: Problem) -> None:
-        self._send(frames.error(self._said_ref, problem))
+        self._refuse(self._said_ref, problem)
         self._over()
         if problem.code == "too_large":
             self._close(TOO_BIG, problem.detail)
@@ -155,6 +156,8 @@ def command_of(told: dict[str, Any], speaker: Speaker) -> dict[str, Any]:
         Problem: there is none: why nobody could listen, or that nothing was heard.
     """
     if "problem" in told:
+        if told["problem"] == "unavailable":
+            raise unheard(told["detail"])
         raise Problem("speech_refused", told["detail"])
     if not told["text"].strip():
         raise Problem("nothing_heard", "nothing was heard that can be understood: say it again")

@@ -22,12 +22,9 @@ from shared import keys
 from shared.audio import RATES
 from shared.envelope import Text
 from shared.errors import Problem, RedisAwayError
-from shared.logs import get
 from shared.loop import Answer, Idle, Loop
 from shared.redis import Link
 from shared.settings import Settings
-
-log = get(__name__)
 
 KEEP_MS: Final = 10_000
 """A voice session without a word of its foreground lives for so long."""
@@ -40,6 +37,12 @@ ALONE_MS: Final = 1_200
 
 PAUSES_S: Final = 15.0
 """What may be said before, between and after the speech that is listened to."""
+
+QUIET_S: Final = 5.0
+"""Who sends nothing for so long, not even silence, has ended."""
+
+UNDERSTOOD_S: Final = 30.0
+"""For so long an answer is waited for, once somebody has ended."""
 
 LEAVE_S: Final = 30.0
 WIDTH: Final = 2
@@ -66,6 +69,8 @@ class VoiceSession:
         self._link, self._prefix, self._share = link, keys.prefix(shard), settings.audio_memory
         self._most = round((settings.speech_s + PAUSES_S) * speaker.rate) * WIDTH
         self._ended = False
+        self._clock = asyncio.get_running_loop().time
+        self._until = self._clock() + QUIET_S
         self._told: deque[dict[str, Any]] = deque()
         self._stir = asyncio.Event()
 
@@ -91,6 +96,7 @@ class VoiceSession:
             Problem: 413, or 503.
             RedisAwayError: it may be lost.
         """
+        self._until = self._clock() + QUIET_S
         item = (self.id, KEEP_MS, self._share, self._most, samples)
         self._took(await self._link.run("speak", self._prefix, "push", *item))
 
@@ -101,7 +107,7 @@ class VoiceSession:
             Problem: 503, it has lapsed.
             RedisAwayError: it may not have been heard.
         """
-        self._ended = True
+        self._ended, self._until = True, self._clock() + UNDERSTOOD_S
         await self._look()
 
     def hear(self, lines: list[bytes] | None) -> None:
@@ -117,7 +123,7 @@ class VoiceSession:
         """What was understood: ``{"partial": …}`` any number of times, then once the final document.
 
         Raises:
-            Problem: 503, nobody listens.
+            Problem: 503, nobody listens, or not to the end.
             RedisAwayError: it is not known.
         """
         while not self._told:
@@ -126,7 +132,12 @@ class VoiceSession:
                 async with asyncio.timeout(LOOK_S):
                     await self._stir.wait()
                 continue
-            if (final := await self._look()) is not None:
+            late = self._clock() > self._until
+            if late and self._ended:
+                raise unheard(f"what was said was not understood within {UNDERSTOOD_S:g} s")
+            if late:
+                await self.end()
+            elif (final := await self._look()) is not None:
                 return final
         return self._told.popleft()
 

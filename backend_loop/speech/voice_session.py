@@ -7,7 +7,6 @@ it is there for whoever goes on.
 import asyncio
 import contextlib
 from base64 import b64encode
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -63,36 +62,49 @@ class VoiceSession:
         place: of the session.
         rate: samples a second. language: of the speaker.
         ears: what listens. ending: the one process that finds the ends of all sessions.
+        guessing: held while one of this worker's sessions guesses: the last word of others must not wait for many.
         most_s: how long anybody may speak.
     """
 
     def __init__(  # noqa: PLR0913  wired in one place
-        self, place: Place, rate: int, language: str, *, ears: Ears, ending: SpeechProcesses, most_s: float
+        self,
+        place: Place,
+        rate: int,
+        language: str,
+        *,
+        ears: Ears,
+        ending: SpeechProcesses,
+        guessing: asyncio.Lock,
+        most_s: float,
     ) -> None:
         """Nothing was heard yet."""
         self._place, self._rate, self._language = place, rate, language
-        self._ears, self._ending, self._most_s = ears, ending, most_s
+        self._ears, self._ending, self._guessing, self._most_s = ears, ending, guessing, most_s
         self._pcm, self._pieces, self._ended = bytearray(), 0, False
         self._stir, self._news = asyncio.Event(), asyncio.Event()
-        self._guessing: asyncio.Task[None] | None = None
         self._guessed_at, self._guess = 0, ""
 
     def stir(self) -> None:
         """It goes on, or is over."""
         self._stir.set()
 
-    async def run(self, taken: Callable[[], None] = lambda: None) -> None:
+    async def run(self) -> None:
         """Listen to it to its end; returns early where nobody waits for it any more, or somebody else listens."""
-        taken()
         try:
             async with asyncio.TaskGroup() as group:
                 holding = group.create_task(self._hold())
-                said = await self._listen(group)
-                told = await self._understand(said)
+                told = await self._heard(group)
                 holding.cancel()
                 await self._say(told, final=True)
         except* GoneError:
             pass
+
+    async def _heard(self, group: asyncio.TaskGroup) -> dict[str, Any]:
+        """What was said, or why that is not known."""
+        try:
+            return await self._understand(await self._listen(group))
+        except ServiceRefused as fault:
+            return {"problem": "refused", "detail": str(fault)}
 
     async def _hold(self) -> None:
         """Take what is said, and keep everybody else from it."""
@@ -152,14 +164,12 @@ class VoiceSession:
         return bytes(self._pcm[start:end])
 
     async def _understand(self, said: bytes) -> dict[str, Any]:
-        """What was said, or why that is not known."""
+        """Have an engine hear it; one that does not answer is asked again."""
         if not said:
             return {"text": "", "heard": "", "confidence": None}
         for n in range(TRIES):
             try:
                 return (await self._ears.listen(said, self._rate, self._language))._asdict()
-            except ServiceRefused as fault:
-                return {"problem": "refused", "detail": str(fault)}
             except ServiceUnavailable as fault:
                 why = str(fault)
                 await asyncio.sleep(AGAIN_S * n)
@@ -168,13 +178,14 @@ class VoiceSession:
     def _guess_now(self, group: asyncio.TaskGroup) -> None:
         """Say what somebody seems to say, unless that was done a moment ago."""
         fresh = len(self._pcm) - self._guessed_at >= PARTIAL_S * self._rate * WIDTH
-        if fresh and (self._guessing is None or self._guessing.done()):
+        if fresh and not self._guessing.locked():
             self._guessed_at = len(self._pcm)
-            self._guessing = group.create_task(self._partial(bytes(self._pcm)))
+            group.create_task(self._partial(bytes(self._pcm)))
 
     async def _partial(self, pcm: bytes) -> None:
         with contextlib.suppress(ServiceRefused, ServiceUnavailable, RedisAwayError):  # what comes at the end says why
-            text = (await self._ears.listen(pcm, self._rate, self._language)).text
+            async with self._guessing:
+                text = (await self._ears.listen(pcm, self._rate, self._language)).text
             if text and text != self._guess:
                 self._guess = text
                 await self._say({"partial": text}, final=False)

@@ -6,7 +6,6 @@ from typing import Final
 
 from pydantic_core import from_json
 
-from backend_loop.services import ServiceRefused
 from backend_loop.speech.ears import Ears
 from backend_loop.speech.processes import SpeechProcesses
 from backend_loop.speech.voice_session import HOLD_MS, Place, VoiceSession
@@ -51,7 +50,7 @@ class Voices:
         self._hints = Link(
             redis_url, timeout_s=settings.redis_timeout_s, channels=tuple(channels), on_message=self._hear
         )
-        self._open = False
+        self._open, self._guessing = False, asyncio.Lock()
         self._sessions: dict[str, VoiceSession] = {}
         self._shards: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -119,6 +118,7 @@ class Voices:
             language,
             ears=self._ears,
             ending=self._ending,
+            guessing=self._guessing,
             most_s=self._settings.speech_s - SPARE_S,
         )
         self._sessions[id_], self._shards[id_] = session, shard
@@ -129,8 +129,8 @@ class Voices:
     async def _listen(self, session: VoiceSession, id_: str) -> None:
         try:
             await session.run()
-        except* (RedisAwayError, ServiceRefused) as errors:
-            log.warning("voice not understood", stream=id_, error=str(errors.exceptions[0]))
+        except* RedisAwayError as errors:
+            log.warning("voice not told", stream=id_, error=str(errors.exceptions[0]))
         except* Exception:
             log.exception("voice failed", stream=id_)
         finally:

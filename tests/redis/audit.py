@@ -57,6 +57,9 @@ KINDS: Final = {
     "held": "set",
     "signals": "set",
     "audio": "string",
+    "stream": "hash",
+    "spoken": "list",
+    "streams": "zset",
     "tick": "string",
     "order": "string",
     "fence": "string",
@@ -83,6 +86,7 @@ LASTING: Final = frozenset(
             "terms",
             "recount",
             "audio",
+            *("stream", "spoken", "streams"),
         ),
     }
 )
