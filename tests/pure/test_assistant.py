@@ -11,7 +11,7 @@ from backend_loop.missions.assistant_command import ASK_S, HEAR_S, MOST_ASKED, A
 from backend_loop.missions.device_control import DeviceControl
 from backend_loop.missions.device_query import DeviceQuery
 from backend_loop.missions.scene_run import SceneRun
-from backend_loop.testing import Bench, Home, Trial, down, ignored, refused
+from backend_loop.testing import Bench, Home, Trial, down, ignored, meanwhile, refused
 from shared.home import read
 
 INVENTORY: Final = read((Path(dualloop.__file__).parent / "home" / "inventory.json").read_bytes())
@@ -166,6 +166,14 @@ def test_what_is_dangerous_is_done_after_a_yes_and_not_before() -> None:
     assert (mission.state, mission.calls) == ("ASKING", [])
     mission.event("ANSWERED", {"text": "yes"}).run()
     assert (mission.status, acts(mission)) == ("SUCCEEDED", [(LOCK, "unlock", None)])
+
+
+def test_a_hand_after_it_was_said_wins_also_where_its_turn_comes_later() -> None:
+    home = Home(DEVICES, act={AC: [meanwhile(lambda mission: mission.hand(AC, temperature=30))]})
+    mission = bench(home).run({"text": COOL})
+    assert [row["outcome"] for row in result(mission)["devices"]] == ["confirmed", "overridden"], mission.told()
+    assert (mission.status, mission.reason) == ("CANCELLED", "overridden")
+    assert result(mission)["text"]
 
 
 def test_a_hand_before_the_answer_is_older_than_the_wish() -> None:
