@@ -238,6 +238,15 @@ async def test_names_are_those_of_the_inventory_and_else_of_the_devices(lamp: La
             await devices.observe(LAMP, deadline=soon())
 
 
+async def test_who_is_in_the_inventory_and_not_announced_is_unreachable_for_now(lamp: Lamp, mqtt_url: str) -> None:
+    async with devices_on(mqtt_url, lambda: {"zigbee2mqtt/hall": "light.stairs"}) as devices:
+        with pytest.raises(DeviceUnreachable, match=r"light\.stairs has not been announced"):
+            await devices.observe("light.stairs", deadline=soon())
+        await lamp.begin(Lamp(lamp.line, "hall"))
+        await eventually(lambda: "light.stairs" in devices.known())
+        assert (await devices.observe("light.stairs", deadline=soon())).value["power"] == "off"
+
+
 async def test_who_is_announced_later_is_heard_and_who_is_gone_is_not_there(lamp: Lamp, devices: MqttDevices) -> None:
     await devices.observe(LAMP, deadline=soon())
     hall = Lamp(lamp.line, "hall")

@@ -150,6 +150,8 @@ class MqttDevices:
                 f"{entity} cannot be reached: the MQTT broker at {self._hub.url} is not there ({self._hub.trouble})"
             )
         wire = self._named().get(entity)
+        if wire is None and entity in self._bindings().values():
+            raise DeviceUnreachable(f"{entity} has not been announced to the MQTT broker")
         if wire is None:
             raise UnknownEntity(f"there is no {entity} in this home")
         line = self._hub.lines[wire]

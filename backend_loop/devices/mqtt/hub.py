@@ -54,7 +54,7 @@ class Hub:
         self._book = Book(tuple(bases), prefix)
         self._clocks = dict[str, BridgeClock]()
         self._routes = dict[str, list[Line]]()
-        self._subscribed, self._untold = set[str](), dict[str, None]()
+        self._subscribed, self._untold, self._unread = set[str](), dict[str, None](), False
         self._identifier = f"dualloop-{uuid4().hex[:12]}"
         self._session = contextlib.AsyncExitStack()
         self._client: aiomqtt.Client | None = None
@@ -175,7 +175,10 @@ class Hub:
             log.warning("broker slow to send what it has retained", broker=str(self.url))
 
     async def _listen(self) -> None:
-        """Subscribe to what new devices say."""
+        """Take in who was announced, once for all of them, and subscribe to what new devices say."""
+        if self._unread:
+            self._unread = False
+            self._announced()
         new = [topic for topic in self._routes if topic not in self._subscribed]
         for begin in range(0, len(new), AT_ONCE):
             if self._client is None:
@@ -212,7 +215,8 @@ class Hub:
         if space == "dualloop" and self._own(topic, rest, text, retained=retained):
             return
         if self._book.hear(topic, text):
-            self._announced()
+            self._unread = True
+            self._nudge.set()
         now = now_ms()
         for line in self._routes.get(topic, ()):
             if line.hear(topic, text, retained=retained, now=now):
@@ -261,7 +265,6 @@ class Hub:
             for topic in (f"{CHANGES}/{wire}", *line.described.topics):
                 self._routes.setdefault(topic, []).append(line)
         self.revision += 1
-        self._nudge.set()
 
 
 async def _set(event: asyncio.Event, within_s: float) -> bool:
