@@ -29,6 +29,7 @@ class StateSpec:
     on_failure: OnFailure = "fail"
     uses: tuple[Dependency, ...] = ()
     runs: Runs = "loop"
+    holds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ def state(  # noqa: PLR0913  the promises of a state
     on_failure: OnFailure = "fail",
     uses: tuple[Dependency, ...] = (),
     runs: Runs = "loop",
+    holds: bool = False,
 ) -> Callable[[H], H]:
     """Make a method the handler of a state.
 
@@ -66,10 +68,11 @@ def state(  # noqa: PLR0913  the promises of a state
             or by its only event.
         uses: what it leans on outside; a permit of each is held while the handler runs.
         runs: "thread" for what blocks, "process" for what computes long or holds the interpreter; both plain ``def``.
+        holds: what it waits for is waited for with the target held, so that nobody overtakes; others wait as long.
     """
 
     def mark(handler: H) -> H:
-        spec = StateSpec(name, handler, timeout_s, retry or Retry(), acting, on_failure, uses, runs)
+        spec = StateSpec(name, handler, timeout_s, retry or Retry(), acting, on_failure, uses, runs, holds)
         handler.__state__ = spec  # type: ignore[attr-defined]  # read by Mission only
         return handler
 

@@ -268,6 +268,8 @@ class Writing:
             if self.draining:
                 return "yield"
             return "offer" if self._claimed.bulk and not act and self._full() else "stay"
+        if not course.undoing and self._definition.states[course.state].holds:
+            return "wait"
         soon = course.wake_at is not None and course.wake_at - self._outside.clock.now_ms() < HOLD_MS
         return "wait" if course.waiting_for in (WaitingFor.RETRY, WaitingFor.PERMIT) and soon else "leave"
 

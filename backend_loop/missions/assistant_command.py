@@ -120,7 +120,7 @@ class AssistantCommand(Mission):
             tools.context.speech = speech.model_copy(update={"text": tools.payload.text})
         return Go("text" if tools.payload.audio is None else "audio")
 
-    @state("TRANSCRIBING", timeout_s=10)
+    @state("TRANSCRIBING", timeout_s=10, holds=True)
     async def transcribe(self, tools: Toolbox[Payload, Context]) -> Outcome:
         """Have the recording listened to, in the language of the speaker."""
         audio, end = tools.payload.audio, next((one for one in tools.children if one.type == HEARING), None)

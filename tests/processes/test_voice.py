@@ -1,5 +1,6 @@
 """Who listens is slow, dies or hears badly: nothing that was said is lost, done twice, or done on a doubtful yes."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -118,6 +119,28 @@ async def test_a_doubtful_yes_opens_no_door(home: Home, front: Front, speech: Re
 
 async def _asks(front: Front, correlation_id: str) -> bool:
     return (await front.state(correlation_id)) == ("WAITING", "ASKING")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_one_speaker_says_is_understood_in_the_order_in_which_he_says_it(
+    home: Home, front: Front, speech: Receiver
+) -> None:
+    heard = asyncio.Event()
+
+    async def late(receiver: Receiver, writer: asyncio.StreamWriter) -> None:
+        await heard.wait()
+        await hears("turn on the kitchen light")(receiver, writer)
+
+    speech.deliveries.clear()
+    speech.answers.extend([late, hears("turn on the study light")])
+    long = await say(front, "in order")
+    await eventually(lambda: speech.deliveries, what="the first is listened to")
+    short = await say(front, "in order")
+    assert (await front.result(short, wait=0))["waiting_for"] == "target", "nobody overtakes him"
+    heard.set()
+    ends = [await front.end(one) for one in (long, short)]
+    assert [end["result"]["text"] for end in ends] == ["The kitchen light is on.", "The study light is on."]
+    assert [act["action"] for act in home.acts("light.study")][-1:] == ["turn_on"]
 
 
 @pytest.mark.asyncio(loop_scope="module")
