@@ -153,14 +153,18 @@ async def test_what_is_known_here_stands_there_whoever_writes_it_over(lamp: Lamp
 
 async def test_a_connection_that_is_cut_comes_back_by_itself(own_mosquitto: Broker) -> None:
     async with devices_on(own_mosquitto.url) as devices:
-        async with lamp_on(own_mosquitto.url):
+        async with lamp_on(own_mosquitto.url) as lamp:
             assert await eventually(lambda: _shown(devices))
+            await lamp.line.say(f"{lamp.topic}/availability", {"state": "offline"})
+            line = devices._hub.lines[lamp.topic]
+            await eventually(lambda: line.offline)
         own_mosquitto.restart()
         async with lamp_on(own_mosquitto.url) as lamp:
             lamp.state["state"] = "ON"
             reading = await eventually(lambda: _on(devices))
             assert reading.value["power"] == "on"
             assert devices._hub.loop.state().errors == 1
+            assert not line.offline, "that was said before"
 
 
 async def _on(devices: MqttDevices) -> Any:
