@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 import dualloop
+from dualloop.client import Client
 from tests.home import Home, running_home
 from tests.stories.stack import Stack, running
 from tests.stories.talk import talking
@@ -366,7 +367,16 @@ async def test_two_satellites_that_hear_one_utterance_give_one_command(home: Hom
     assert len(home.acts("light.living_room")) == 1
 
 
-# The command line
+# The client and the command line
+
+
+async def test_the_client_says_it_too(home: Home, stack: Stack) -> None:
+    async with Client(stack.url) as client:
+        ack = await client.say("turn the light off please", area="hall", locale="en", session=None)
+        done = await client.wait(ack.correlation_id, timeout=20)
+    assert (ack.type, done["status"], outcomes(done)) == ("assistant.command", "SUCCEEDED", ["already_done"])
+    assert home.look(HALL)["value"]["power"] == "off"
+    assert done["freshness"]["verified"] is False, "it was looked at, and nothing was done"
 
 
 async def test_the_command_line_prints_what_is_said(home: Home, stack: Stack, tmp_path: Path) -> None:
