@@ -42,10 +42,10 @@ def as_command(value: Any) -> Any:
 
 
 def _from_words(value: dict[str, Any]) -> dict[str, Any]:
-    for name in ("payload", "type"):
-        if value.get(name) is not None and value[name] != TYPE:
-            detail = f"text says in words what type and payload say otherwise: leave out /{name}, or the text"
-            raise invalid([{"pointer": "/text", "detail": detail}])
+    doubled = "payload" if value.get("payload") is not None else "type" if value.get("type", TYPE) != TYPE else None
+    if doubled is not None:
+        detail = f"text says in words what type and payload say otherwise: leave out /{doubled}, or the text"
+        raise invalid([{"pointer": "/text", "detail": detail}])
     said = read_as(Utterance, value)
     payload: dict[str, Any] = {"text": said.text}
     if said.locale is not None:

@@ -61,6 +61,8 @@ def test_any_session_makes_a_target_that_can_be_one() -> None:
         ({"text": SAID, "locale": 7}, "/locale"),
         ({"text": SAID, "type": "device.control"}, "/text"),
         ({"text": SAID, "payload": {}}, "/text"),
+        ({"text": SAID, "payload": TYPE}, "/text"),
+        ({"text": SAID, "type": None}, "/text"),
     ],
 )
 def test_what_is_wrong_with_it_is_said_and_where(value: dict[str, Any], pointer: str) -> None:
