@@ -61,7 +61,7 @@ def voice_router(door: Door, commands: Commands, settings: Settings) -> APIRoute
         payload: dict[str, Any] = {"audio": recording.told() | {"sha256": await _digest(recording.data)}}
         if locale is not None:
             payload["locale"] = locale
-        command = {name: value for name, value in said.items() if value is not None}
+        command: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
         command |= {"type": TYPE, "payload": payload, "deadline_s": deadline_s}
         head = request.headers
         key = from_header(head["idempotency-key"].encode("latin-1")) if "idempotency-key" in head else None

@@ -50,13 +50,14 @@ async def stack(
 ) -> AsyncIterator[Stack]:
     folder = tmp_path_factory.mktemp("voice")
     (folder / "home.json").write_bytes(INVENTORY.read_bytes())
-    env = {
-        "DUALLOOP_HOME_URL": house.url,
-        "DUALLOOP_HOME_FILE": str(folder / "home.json"),
-        "DUALLOOP_SPEECH_URL": f"http://127.0.0.1:{speech.port}/v1",
-        "DUALLOOP_LEASE_S": "1.5",
-    }
-    async with running(module_redis_url, folder, workers=1, **env) as stack:
+    async with running(
+        module_redis_url,
+        folder,
+        DUALLOOP_HOME_URL=house.url,
+        DUALLOOP_HOME_FILE=str(folder / "home.json"),
+        DUALLOOP_SPEECH_URL=f"http://127.0.0.1:{speech.port}/v1",
+        DUALLOOP_LEASE_S="1.5",
+    ) as stack:
         front = Front(stack.foregrounds[0])
 
         async def furnished() -> bool:

@@ -11,9 +11,8 @@ from backend_loop.missions.device_query import DeviceQuery
 from backend_loop.missions.scene_run import SceneRun
 from backend_loop.missions.speech_transcribe import TYPE, SpeechTranscribe
 from backend_loop.testing import Bench, failed, succeeded
-from backend_loop.testing.bench import Ends
 from backend_loop.testing.door import RefusedError
-from backend_loop.testing.ends import End
+from backend_loop.testing.ends import End, Ends
 from shared.status import ErrorCode, Status
 from tests.pure.test_assistant import DEVICES, INVENTORY, LAMP, acts, answered, result, spoken
 

@@ -46,13 +46,15 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 async def stack(module_redis_url: str, house: Home, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
     folder = tmp_path_factory.mktemp("voice")
     (folder / "home.json").write_bytes(INVENTORY.read_bytes())
-    env = {
-        "DUALLOOP_HOME_URL": house.url,
-        "DUALLOOP_HOME_FILE": str(folder / "home.json"),
-        "DUALLOOP_MAX_AUDIO": str(MOST),
-        "DUALLOOP_AUDIO_MEMORY": "0.5",
-    }
-    async with running(module_redis_url, folder, **env) as stack, httpx.AsyncClient(trust_env=False) as client:
+    parts = running(
+        module_redis_url,
+        folder,
+        DUALLOOP_HOME_URL=house.url,
+        DUALLOOP_HOME_FILE=str(folder / "home.json"),
+        DUALLOOP_MAX_AUDIO=str(MOST),
+        DUALLOOP_AUDIO_MEMORY="0.5",
+    )
+    async with parts as stack, httpx.AsyncClient(trust_env=False) as client:
 
         async def furnished() -> bool:
             command = {"text": "turn off the hall light", "locale": "en"}
@@ -83,8 +85,8 @@ def store(module_redis_url: str) -> Iterator[redis.Redis]:
 
 def kept(store: redis.Redis) -> list[bytes]:
     """Recordings that lie in Redis."""
-    found: list[bytes] = store.keys("*audio:*")
-    return found
+    found: Any = store.keys("*audio:*")
+    return list(found)
 
 
 # Said and done
