@@ -163,7 +163,7 @@ async def test_a_connection_that_is_cut_comes_back_by_itself(own_mosquitto: Brok
             lamp.state["state"] = "ON"
             reading = await eventually(lambda: _on(devices))
             assert reading.value["power"] == "on"
-            assert devices._hub.loop.state().errors == 1
+            assert devices._hub.loop.state().errors >= 1
             assert not line.offline, "that was said before"
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiomqtt
 import pytest
 
 from backend_loop.devices.mqtt.device import MqttDevices
@@ -16,6 +17,7 @@ from backend_loop.missions import device_control
 from backend_loop.missions.device_control import DeviceControl
 from backend_loop.missions.device_query import DeviceQuery
 from shared.clock import now_ms, parse_rfc3339
+from shared.mqtt import MqttUrl
 from tests.device_commands import Document, Door
 from tests.mqtt import Broker, wire
 from tests.mqtt_lamp import BASE, Lamp, devices_on, lamp_on, served
@@ -219,6 +221,25 @@ async def test_a_retained_command_replayed_after_a_reconnect_undoes_a_manual_cha
     async with devices_on(mqtt_url) as another_worker:
         reading = await another_worker.observe(LAMP, deadline=time.monotonic() + 5)
     assert (reading.value["power"], lamp.state["state"], len(lamp.sets)) == ("off", "OFF", 1)
+
+
+async def test_a_command_kept_for_a_device_that_was_away_is_obeyed_when_it_is_back(
+    lamp: Lamp, door: Door, mqtt_url: str
+) -> None:
+    at = MqttUrl.parse(mqtt_url)
+
+    def sleeper(*, forgets: bool = False) -> aiomqtt.Client:
+        return aiomqtt.Client(at.host, at.port, identifier="sleeper", clean_session=forgets)
+
+    async with sleeper() as device:
+        await device.subscribe([(f"{lamp.topic}/{verb}", 1) for verb in ("set", "kept")])
+    assert ended(await told(door, "turn_on")) == "confirmed"
+    await lamp.line.say(f"{lamp.topic}/kept", "since")
+    async with sleeper() as device:
+        kept = await anext(aiter(device.messages))
+    async with sleeper(forgets=True):
+        pass
+    assert kept.topic.value == f"{lamp.topic}/kept", "the broker keeps things for it, and no command was among them"
 
 
 async def test_no_state_is_sent_if_nothing_changed_so_that_a_naive_verify_times_out(lamp: Lamp, door: Door) -> None:

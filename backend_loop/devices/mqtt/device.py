@@ -126,7 +126,7 @@ class MqttDevices:
         try:
             await self._announce(entity, line, _announcement(order, fence, traceparent), deadline)
             order.sent = True
-            await self._send(entity, line, values, deadline)
+            await self._send(entity, line, values)
             try:
                 async with asyncio.timeout(min(WORD_S, _left(deadline))):
                     await order.heard.wait()
@@ -212,14 +212,13 @@ class MqttDevices:
         except (aiomqtt.MqttError, TimeoutError) as error:
             raise DeviceUnreachable(f"{entity} was not told: the MQTT broker does not answer") from error
 
-    async def _send(self, entity: str, line: Line, values: Mapping[str, Any], deadline: float) -> None:
-        orders = line.described.orders(values, line.tracker.values)
+    async def _send(self, entity: str, line: Line, values: Mapping[str, Any]) -> None:
+        """Tell it now or not at all: with a higher QoS a broker would keep the order for a device that is away."""
         try:
-            async with asyncio.timeout(_left(deadline)):
-                for message in orders:
-                    await self._hub.publish(message.topic, message.payload, qos=1)
-        except (aiomqtt.MqttError, TimeoutError) as error:
-            raise ActUnknown(f"{entity} may have been told: the MQTT broker does not answer") from error
+            for message in line.described.orders(values, line.tracker.values):
+                await self._hub.publish(message.topic, message.payload, qos=0)
+        except aiomqtt.MqttError as error:
+            raise ActUnknown(f"{entity} may have been told: {error}") from error
 
 
 def _fitting(described: Described, command: Command) -> dict[str, Any]:

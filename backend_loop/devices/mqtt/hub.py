@@ -25,6 +25,9 @@ CHANGES: Final = "dualloop/changes"
 HUBS: Final = "dualloop/hubs"
 """Where a hub says something to itself: when that comes, all that the broker had to send before has come."""
 
+AT_MOST_ONCE: Final = 0
+"""QoS of what is heard: so all comes in the order in which it was said. What is lost with a connection is asked anew."""
+
 SLICE_S: Final = 5.0
 SETTLE_S: Final = 5.0
 """How long a broker may take to send what it has retained."""
@@ -159,7 +162,9 @@ class Hub:
         """Hear who is there, then how they were; only then may anybody ask."""
         self.connected_at = now_ms()
         own = f"{HUBS}/{self._identifier}"
-        await client.subscribe([(topic, 1) for topic in (own, *self._book.topics, f"{ACTS}/#", f"{ANSWERS}/#")])
+        await client.subscribe(
+            [(topic, AT_MOST_ONCE) for topic in (own, *self._book.topics, f"{ACTS}/#", f"{ANSWERS}/#")]
+        )
         await self._marked(client, own)
         await self._listen()
         await self._marked(client, own)
@@ -184,7 +189,7 @@ class Hub:
             if self._client is None:
                 return
             topics = new[begin : begin + AT_ONCE]
-            await self._client.subscribe([(topic, 1) for topic in topics])
+            await self._client.subscribe([(topic, AT_MOST_ONCE) for topic in topics])
             self._subscribed.update(topics)
         for line in self.lines.values():
             if self._subscribed.issuperset(line.described.topics):
