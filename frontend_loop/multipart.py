@@ -1,12 +1,26 @@
-"""The one file of a ``multipart/form-data`` body, as browsers and ``curl -F`` send it (RFC 7578). Pure."""
+"""The one file of a ``multipart/form-data`` body, as browsers and ``curl -F`` send it (RFC 7578). Pure.
 
-from email.message import Message
+Headers are taken apart here and not by `email`: that one looks for the end of a quoted text again and again, seconds of
+this process for a header that never ends, and raises what it likes on others.
+"""
+
+import re
+from collections.abc import Mapping
 from typing import Final
 
 from shared.errors import Problem
 
 OVERHEAD: Final = 16 * 1024
 """Bytes that boundaries, headers and small fields may have, besides the file."""
+
+LONGEST: Final = 4096
+"""Bytes of a part's headers, and characters of a header that is taken apart."""
+
+MOST: Final = 100
+"""Parts of a form."""
+
+_PARAMETER: Final = re.compile(r';\s*([^\s=;"]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;"]*)', re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def is_form(content_type: str) -> bool:
@@ -20,11 +34,11 @@ def file_of(content_type: str, body: bytes) -> tuple[str, bytes]:
     Raises:
         Problem: 422, the body is no such form, or has not exactly one file.
     """
-    boundary = _header(content_type).get_param("boundary")
-    if not isinstance(boundary, str) or not boundary:
+    boundary = parameters(content_type).get("boundary")
+    if not boundary:
         raise _wrong("its content-type has no boundary")
     # the first boundary has no line break before it
-    preamble, *parts = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("latin-1", "replace"))
+    preamble, *parts = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("latin-1", "replace"), MOST + 1)
     if preamble or not parts or not parts[-1].startswith(b"--"):
         raise _wrong("it does not end with its boundary")
     files = [found for part in parts[:-1] if (found := _file(part)) is not None]
@@ -37,18 +51,26 @@ def _file(part: bytes) -> tuple[str, bytes] | None:
     head, gap, content = part.partition(b"\r\n\r\n")
     if not gap:
         raise _wrong("a part of it has no end of its headers")
-    headers = Message()
+    if len(head) > LONGEST:
+        raise _wrong(f"the headers of a part have more than {LONGEST} bytes")
+    headers = dict[str, str]()
     for line in head.decode("latin-1").split("\r\n"):
         name, colon, value = line.partition(":")
         if colon:
-            headers[name.strip()] = value.strip()
-    return (headers.get("content-type", ""), content) if headers.get_filename() is not None else None
+            headers.setdefault(name.strip().lower(), value.strip())
+    names = parameters(headers.get("content-disposition", "")).keys() & {"filename", "filename*"}
+    return (headers.get("content-type", ""), content) if names else None
 
 
-def _header(content_type: str) -> Message:
-    message = Message()
-    message["content-type"] = content_type
-    return message
+def parameters(header: str) -> Mapping[str, str]:
+    """What a header says behind its first semicolon, by names in lower case; of one that is too long nothing."""
+    if len(header) > LONGEST:
+        return {}
+    found = dict[str, str]()
+    for name, value in _PARAMETER.findall(header):
+        text = _ESCAPED.sub(r"\1", value[1:-1]) if value.startswith('"') else value
+        found.setdefault(name.lower(), text)
+    return found
 
 
 def _wrong(why: str) -> Problem:

@@ -1,9 +1,8 @@
 """What a foreground sees of a recording: whether it may be one, by its first bytes. Nothing is decoded here. Pure."""
 
-from email.message import Message
 from typing import Any, Final, NamedTuple
 
-from frontend_loop.multipart import file_of, is_form
+from frontend_loop.multipart import file_of, is_form, parameters
 from frontend_loop.reading import invalid
 from shared.audio import RATES, RAW, kind_of
 from shared.errors import Problem
@@ -56,11 +55,10 @@ def recording_of(body: bytes, content_type: str, rate: int | None, most: int) ->
         raise Problem("too_large", f"a recording may have {most} bytes: say less, or send it as FLAC or OGG")
     if (kind := kind_of(body)) is not None:
         return Recording(body, kind, None)
-    header = Message()
-    header["content-type"] = content_type or "application/octet-stream"
+    said = parameters(content_type)
     bare = content_type.partition(";")[0].strip().lower() in _BARE
-    rate = rate or _number(header.get_param("rate"))
-    if not bare or rate is None or _number(header.get_param("channels")) not in {None, 1}:
+    rate = rate or _number(said.get("rate"))
+    if not bare or rate is None or _number(said.get("channels")) not in {None, 1}:
         raise Problem("no_recording", f"this is no recording that is known here: {WANTED}")
     if rate not in RATES:
         detail = f"{rate} samples a second are not listened to: {RATES.start} to {RATES.stop - 1} are"
@@ -68,5 +66,5 @@ def recording_of(body: bytes, content_type: str, rate: int | None, most: int) ->
     return Recording(body, RAW, rate)
 
 
-def _number(text: Any) -> int | None:
-    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10 else None
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -95,12 +95,33 @@ def test_a_form_has_one_file_whatever_its_bytes() -> None:
         (FORM, form(('Content-Disposition: form-data; name="file"', WAV))),
         (FORM, form((file("audio/wav"), WAV), (file("audio/wav"), WAV))),
         (FORM, b"--a b\r\nno end of headers\r\n--a b--"),
+        (FORM, form((file("audio/wav", "a" * 5_000), WAV))),
+        (FORM, form(*[('Content-Disposition: form-data; name="note"', b"x")] * 200, (file("audio/wav"), WAV))),
+        (FORM, form((f"Content-Disposition: form-data; filename*{'1' * 5_000}=x", WAV))),
+        (FORM, form(("Content-Disposition: form-data; filename; =; ;;", WAV))),
     ],
 )
 def test_a_form_that_cannot_be_read_is_refused(content_type: str, body: bytes) -> None:
     with pytest.raises(Problem) as refused:
         recording_of(body, content_type, None, MOST)
     assert refused.value.code == "invalid"
+
+
+@pytest.mark.parametrize("header", ["audio/L16; rate*" + "1" * 5_000 + "=8000", 'audio/L16; rate="' + ";" * 60_000])
+def test_a_header_that_never_ends_takes_nobodys_time(header: str) -> None:
+    with pytest.raises(Problem) as refused:
+        recording_of(bytes(320), header, None, MOST)
+    assert refused.value.code == "no_recording"
+    part = form((f'Content-Disposition: form-data; filename="{";" * 500_000}', WAV))
+    with pytest.raises(Problem) as refused:
+        recording_of(part, FORM, None, MOST)
+    assert refused.value.code == "invalid"
+
+
+def test_a_name_of_a_file_may_have_all_that_clients_write() -> None:
+    for name in ('"a;b=c.wav"', r'"say \"hi\".wav"', "a.wav", '""'):
+        assert file_of(FORM, form((f"content-disposition: form-data; name=f; FileName={name}", WAV)))[1] == WAV
+    assert file_of(FORM, form(("Content-Disposition: form-data; filename*=UTF-8''%e5%ae%a2.wav", WAV)))[1] == WAV
 
 
 def test_an_empty_file_in_a_form_is_no_recording() -> None:
