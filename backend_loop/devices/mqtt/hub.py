@@ -26,7 +26,7 @@ HUBS: Final = "dualloop/hubs"
 """Where a hub says something to itself: when that comes, all that the broker had to send before has come."""
 
 AT_MOST_ONCE: Final = 0
-"""QoS of what is heard: so all comes in the order in which it was said. What is lost with a connection is asked anew."""
+"""QoS of what is heard: so all comes in the order in which it was said. What a connection loses is asked anew."""
 
 SLICE_S: Final = 5.0
 SETTLE_S: Final = 5.0
