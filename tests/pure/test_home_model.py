@@ -105,6 +105,30 @@ def test_what_a_device_cannot_do_is_refused_with_a_sentence(entity: str, action:
         model.apply(HOME[entity], order(action, value), now=1)
 
 
+def test_a_device_can_be_told_what_to_show_instead_of_an_action() -> None:
+    values = {"power": "on", "brightness": 30}
+    lamp, effect = model.apply(LAMP, order(model.SET, values), now=5)
+    assert lamp.value == values
+    assert effect is not None
+    assert (effect.changed, effect.by) == (values, "command")
+
+
+@pytest.mark.parametrize("value", [None, {}, [], "on", {"power": "dim"}, {"smell": "rose"}])
+def test_what_it_cannot_show_it_cannot_be_told(value: Any) -> None:
+    with pytest.raises(Refused):
+        model.apply(LAMP, order(model.SET, value), now=1)
+
+
+def test_what_another_app_sets_is_a_hand_that_is_subject_to_faults() -> None:
+    lamp, effect = model.meddle(LAMP, {"power": "on"}, now=2)
+    assert effect is not None
+    assert (lamp.value["power"], effect.by, effect.order) == ("on", "hand", None)
+    with pytest.raises(Refused):
+        model.meddle(model.break_down(LAMP, Faults(refuse=True), now=1), {"power": "on"}, now=2)
+    liar = model.break_down(LAMP, Faults(lie=True), now=1)
+    assert model.meddle(liar, {"power": "on"}, now=2) == (liar, None)
+
+
 @pytest.mark.parametrize(
     "values", [{"smell": "rose"}, {"power": "dim"}, {"power": ["on"]}, {"brightness": False}, {"brightness": 0}]
 )

@@ -151,6 +151,7 @@ def test_what_a_device_is_told_is_understood(entity: str, verb: str, payload: An
         ("light.hall", "set", b'{"state": '),
         ("light.hall", "set", b"\xff\xfe"),
         ("light.hall", "set", b'{"a":' * 5_000),
+        ("light.hall", "set", b'{"state": "ON"' + b" " * 20_000 + b"}"),
         ("switch.oven", "Dimmer", "40"),
         ("light.study", "POWER", "TOGGLE"),
         ("light.study", "Dimmer", "9" * 5_000),

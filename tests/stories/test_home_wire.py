@@ -269,11 +269,15 @@ async def test_after_a_broker_that_has_forgotten_everything_all_is_said_again(
         own_mosquitto.stop()
         await eventually(lambda: len(wiring.missing) == 8, what="all connections are lost")
         house.hand(LAMP, {"power": "on"})
+        house.break_down(STUDY, Faults(offline=True))
         own_mosquitto.start()
         await eventually(lambda: not wiring.missing, what="all devices are announced again")
         async with wire(own_mosquitto.url) as bus:
             assert (await bus.hear(HALL)).json["state"] == "ON"
             assert (await bus.hear("zigbee2mqtt/bridge/devices")).retained
+            assert (await bus.hear("tele/study_lamp/LWT")).text == "Offline", (
+                "the connection stands, the device is away"
+            )
             assert (await switch(bus, "k", "OFF")).json["code"] == "done"
 
 
