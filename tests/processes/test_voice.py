@@ -57,6 +57,7 @@ async def stack(
         DUALLOOP_HOME_FILE=str(folder / "home.json"),
         DUALLOOP_SPEECH_URL=f"http://127.0.0.1:{speech.port}/v1",
         DUALLOOP_LEASE_S="1.5",
+        DUALLOOP_SHARDS="3",
     ) as stack:
         front = Front(stack.foregrounds[0])
 
@@ -75,9 +76,9 @@ def home(house: Home) -> Home:
     return house
 
 
-async def say(front: Front, session: str) -> str:
+async def say(front: Front, session: str, deadline_s: float = 60) -> str:
     """Say something; what is heard of it the server says."""
-    said = {"locale": "en", "session": session, "deadline_s": "60"}
+    said = {"locale": "en", "session": session, "deadline_s": str(deadline_s)}
     answer = await front.client.post("/v1/voice", content=SAID, params=said)
     assert answer.status_code == 202, answer.text
     return str(answer.json()["correlation_id"])
@@ -99,8 +100,38 @@ async def test_kill_9_while_it_is_listened_to_loses_nothing_and_does_it_once(
     assert len(home.acts(LAMP)) == before + 1
     first, second = (one.body.partition(b"RIFF")[2].rpartition(b"\r\n--")[0] for one in speech.deliveries)
     assert (bool(first), first) == (True, second), "whoever takes over hears the same"
+    assert kept(stack) == 0
+
+
+def kept(stack: Stack) -> int:
+    """How many recordings lie in Redis."""
     with contextlib.closing(redis.Redis.from_url(stack.redis_url)) as store:
-        assert store.keys("*audio:*") == []
+        found: Any = store.keys("*audio:*")
+    return len(found)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("end", ["cancel", "deadline"])
+async def test_who_is_waited_for_no_longer_is_not_listened_to_either(
+    stack: Stack, front: Front, speech: Receiver, end: str
+) -> None:
+    speech.deliveries.clear()
+    speech.answers.append(silence)
+    said = await say(front, end, 60 if end == "cancel" else 4)
+    await eventually(lambda: speech.deliveries, what="it is listened to")
+    assert kept(stack) == 1
+    if end == "cancel":
+        await front.cancel(said)
+    done = await front.end(said, 10)
+    assert (done["status"], kept(stack)) == ("CANCELLED" if end == "cancel" else "FAILED", 0), done
+    if end == "deadline":
+        assert done["result"]["text"] == "I cannot hear just now. Please say it again."
+    children = (await front.client.get(f"/v1/missions/{said}")).json()["children"]
+    await eventually(lambda: _ended(front, children[0]["task_id"]), what="who listens has ended")
+
+
+async def _ended(front: Front, task_id: str) -> bool:
+    return bool((await front.result(task_id, wait=0))["finished_at"])
 
 
 @pytest.mark.asyncio(loop_scope="module")
