@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Final
 
+from backend_loop.language.numbers import digits
 from backend_loop.language.text import chinese, fold
 from shared.home import Inventory
 
@@ -73,20 +74,16 @@ def outermost(spans: Iterable[Span]) -> Iterator[Span]:
 
 def book(home: Inventory, language: str, but: frozenset[str] = frozenset()) -> NameBook:
     """The names of a home. ``but``: words for a kind of device, which are nobody's own name."""
-    areas, scenes, phrases = dict[str, str](), dict[str, str](), dict[str, str]()
-    devices = dict[str, set[str]]()
+    areas, devices = dict[str, str](), dict[str, set[str]]()
     for area in home.areas:
-        for name in [*spoken(area.names, language), area.id.replace("_", " ")]:
-            areas.setdefault(fold(name), area.id)
+        for said in _ways([*spoken(area.names, language), area.id.replace("_", " ")], language):
+            areas.setdefault(said, area.id)
     for entry in home.devices:
-        for name in spoken(entry.names, language):
-            if fold(name) not in but:
-                devices.setdefault(fold(name), set()).add(entry.entity)
-    for scene in home.scenes:
-        for name in spoken(scene.names, language):
-            scenes.setdefault(fold(name), scene.id)
-        for phrase in spoken(scene.phrases, language):
-            phrases.setdefault(fold(phrase), scene.id)
+        for said in _ways(spoken(entry.names, language), language):
+            if said not in but:
+                devices.setdefault(said, set()).add(entry.entity)
+    scenes = {fold(name): scene.id for scene in reversed(home.scenes) for name in spoken(scene.names, language)}
+    phrases = {fold(said): scene.id for scene in reversed(home.scenes) for said in spoken(scene.phrases, language)}
     for names in (areas, devices, scenes, phrases):
         names.pop("", None)
     lengths = sorted({len(name) for names in (areas, devices, scenes) for name in names})
@@ -102,6 +99,13 @@ def spoken(names: Mapping[str, list[str]], language: str) -> list[str]:
     family = language.split("-", maxsplit=1)[0]
     order = sorted(names, key=lambda tag: (tag != language, tag.split("-")[0] != family))
     return [name for tag in order for name in names[tag]]
+
+
+def _ways(names: Iterable[str], language: str) -> Iterator[str]:
+    """Each as it is written, and with its numbers as digits: "lamp two" is "lamp 2"."""
+    for name in names:
+        yield fold(name)
+        yield digits(fold(name), language)
 
 
 def _edge(text: str, at: int) -> bool:

@@ -183,6 +183,8 @@ def test_a_name_may_hold_what_else_stands_between_or_around() -> None:
         devices=[
             Entry(entity="light.table", names={"en": ["salt and pepper"]}),
             Entry(entity="light.bar", names={"en": ["bar"], "zh": ["酒吧"]}),
+            Entry(entity="light.second", names={"en": ["lamp 2"]}),
+            Entry(entity="light.third", names={"en": ["lamp three"]}),
         ]
     )
     mine = Interpreter(home)
@@ -191,6 +193,8 @@ def test_a_name_may_hold_what_else_stands_between_or_around() -> None:
         == "turn_off light.bar + turn_off light.table"
     )
     assert line(mine.interpret("打开酒吧", "zh")) == "turn_on light.bar"
+    lamps = mine.interpret("set lamp two to thirty percent and turn off lamp 3", "en")
+    assert line(lamps) == "set_brightness light.second 30 + turn_off light.third"
 
 
 def test_one_name_for_two_in_a_room_is_asked_about_too() -> None:
