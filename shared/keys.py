@@ -40,6 +40,7 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``idem:<tenant>:<key>``               hash    an idempotency key: its command's hash, id and target; a day or more
 ``session:<tenant>:<session>``        hash    what a speaker's commands have in common; minutes after the last one
 ``heard:<tenant>:<utterance>``        hash    who was the first to hear this; a minute
+``heard_by:<tenant>:<utterance>:<id>`` string what a command was told of that; a minute
 ``audio:<id>``                        string  the recording that a mission listens to; until its end, minutes at most
 ``stream:<id>``                       hash    a voice session; until it is understood, seconds after its client is gone
 ``spoken:<id>``                       list    what was said in it so far, PCM; likewise

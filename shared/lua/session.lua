@@ -20,12 +20,14 @@ local MOST = 8 -- commands that are remembered
 
 if verb == 'hear' then
   local id, session, at, within = unpack(ARGV, 4, 7)
-  local m = call('HMGET', name, 'id', 'session', 'at', 'of ' .. id)
-  if m[4] then return m[4] end
+  local told = P .. 'heard_by:' .. ARGV[2] .. ':' .. id
+  local known = call('GET', told)
+  if known then return known end
+  local m = call('HMGET', name, 'id', 'session', 'at')
   local answer = id
   if m[1] and m[2] ~= session and math.abs(m[3] - at) <= tonumber(within) then answer = m[1]
   elseif not m[1] or tonumber(m[3]) <= tonumber(at) then call('HSET', name, 'id', id, 'session', session, 'at', at) end
-  call('HSET', name, 'of ' .. id, answer)
+  call('SET', told, answer, 'PX', keep)
   call('PEXPIRE', name, keep)
   return answer
 end

@@ -106,6 +106,15 @@ def test_who_asks_twice_what_was_heard_is_told_the_same(verbs: Verbs) -> None:
     assert (hear(verbs, "m", "kitchen", 10_000), hear(verbs, "n", "hall", 10_500)) == ("m", "m")
 
 
+def test_what_was_heard_is_forgotten_however_often_it_is_said(verbs: Verbs) -> None:
+    for n in range(20):
+        hear(verbs, f"m{n}", "kitchen", n)
+    assert verbs.redis.hlen(verbs.key("heard:a:lights on")) == 3, "the first to hear it, and no list of all who did"
+    told = list(verbs.redis.scan_iter(verbs.key("heard_by:*")))
+    assert (len(told), all(0 < verbs.redis.pttl(key) <= HOUR_MS for key in told)) == (20, True)
+    assert leftovers(read(verbs.redis)) == []
+
+
 def test_one_that_comes_late_is_nobodys_first(verbs: Verbs) -> None:
     hear(verbs, "m", "kitchen", 60_000)
     assert hear(verbs, "old", "hall", 10_000) == "old"
