@@ -22,16 +22,19 @@ _FIXED: Final[Mapping[str, str]] = {
     "unit": "one | two | three | four | five | six | seven | eight | nine",
     "ten": "twenty | thirty | forty | fifty | sixty | seventy | eighty | ninety",
     "teen": "ten | eleven | twelve | thirteen | fourteen | fifteen | sixteen | seventeen | eighteen | nineteen",
-    "number": "<ten> [<unit>] | <teen> | <unit> | zero | one hundred | a hundred",
-    "degrees": "<number> [point five] [degrees]",
-    "percent": "<number> [percent]",
+    "degrees": "((twenty | thirty) [<unit>] | <teen> | <unit>) [point five] [degrees]",
+    "percent": "(<ten> [<unit>] | <teen> | <unit> | one hundred | a hundred) [percent]",
     "mode": "cool | cooling | heat | heating | dry | auto | fan",
     "full": "full [brightness] | half [brightness] | maximum",
-    "please": "please | can you [please] | could you [please] | would you [please]",
-    "where": "(in | on | at) [the] <area> | in here",
-    "which": "[all] [of] [the | my] [<area>]",
-    "those": "<which> <switched> [<where>] [and [the] <switched> [<where>]]",
-    "answer": "yes [please] | no | yeah | okay | do it | cancel [that | it] | never mind | stop that | forget it",
+    "please": "please | (can | could | would) you [please]",
+    "at_last": "please | now | for me",
+    "rooms": "[the] <area> [and [the] <area>]",
+    "where": "(in | on | at) <rooms> | in here",
+    "which": "[all [of]] [the | my] [<area>]",
+    "those": "<which> <switched> [and [the] [<area>] <switched>] | [all [of]] [the | my] <switched> <where> "
+    "| [the] <area> and [the] <area> <switched> | all [the] <switched> (but | except) <rooms>",
+    "answer": "yes [please] | no [thanks] | yeah | okay | go ahead "
+    "| [please] cancel [that | it] | never mind | stop that",
 }
 """What every home has."""
 
@@ -39,47 +42,54 @@ _KINDS: Final[Mapping[str, Mapping[str, str]]] = {
     "switched": {
         "onoff": "(turn | switch | put) (on | off) <those> | (turn | switch | put) <those> (on | off) "
         "| <those> (on | off) | (turn | switch) (on | off) everything [<where>] "
-        "| (turn | switch) everything [<where>] (on | off) "
-        "| (start | stop) [the] [<area>] <switched>",
-        "state": "(is | are) [the] [<area>] <switched> [<where>] (on | off)",
+        "| (turn | switch) everything [<where>] (on | off) | (start | stop) [the] [<area>] <switched>",
+        "state": "(is | are) [all] [the] ([<area>] <switched> | <switched> <where>) (on | off) "
+        "| did (i | we) (leave [the] [<area>] <switched> on | turn off [the] [<area>] <switched>)",
     },
     "light": {
-        "dim": "(dim | brighten | turn (up | down)) <which> (<light> | <area>) [<where>] [to <percent>] "
-        "| turn <which> <light> (up | down) to <percent>",
-        "brightness": "(set | make | change) <which> (<area> | <light>) [brightness] [<where>] to (<percent> | <full>) "
+        "dim": "(dim | brighten) (<which> <light> | [the] <light> <where> | the <area>) [to <percent>] "
+        "| (turn | bring) [the] [<area>] <light> (up | down) to <percent>",
+        "brightness": "(set | make | change) [the] (<area> | [all [the]] [<area>] <light> | <light> <where>) "
+        "[brightness] to (<percent> | <full>) | [<area>] <light> (at | to) <percent> "
         "| set [the] brightness [(of | in) [the] (<area> | [<area>] <light>)] to (<percent> | <full>)",
+        "lit": "how bright is [the] [<area>] <light> | which lights are on",
     },
     "climate": {
-        "heat": "(set | turn | change) [the] (temperature | [<area>] <climate> | <area> [temperature]) [<where>] "
-        "[up | down] to <degrees> | make it <degrees> [<where>] "
-        "| (turn | switch) on [the] [<area>] <climate> [<where>] and set it to <degrees> "
-        "| (set | put | switch) [the] [<area>] <climate> (to | on) <mode> [mode]",
+        "heat": "(set | turn | change | raise | lower) [the] (temperature [<where>] | [<area>] <climate> "
+        "| <climate> <where> | <area> [temperature]) [up | down] to <degrees> | make it <degrees> [<where>] "
+        "| (turn | switch) on [the] ([<area>] <climate> | <climate> <where>) and set it to <degrees> "
+        "| (set | put | switch) [the] [<area>] <climate> (to | on) <mode> [mode] | set it to <degrees>",
+        "aim": "what is [the] [<area>] <climate> set to",
     },
     "cover": {
-        "move": "(open | close | shut | raise | lower) <which> <cover> [<where>] "
-        "| (open | set) [the] [<area>] <cover> [<where>] to (<percent> | half) | open [the] [<area>] <cover> halfway "
-        "| (is | are) [the] [<area>] <cover> (open | closed)",
+        "move": "(open | close | shut | raise | lower) (<which> <cover> | [all [of]] [the | my] <cover> <where>) "
+        "| (open | set) [the] ([<area>] <cover> | <cover> <where>) to (<percent> | half) "
+        "| open [the] [<area>] <cover> halfway",
+        "moved": "(is | are) [the] [<area>] <cover> (open | closed)",
     },
     "lock": {
-        "bolt": "(lock | unlock | open | close) [the] <lock> | is [the] <lock> (locked | unlocked | open | closed)"
+        "bolt": "(lock | unlock | open | close) (the door | [the] <lock>)",
+        "bolted": "is (the door | [the] <lock>) (locked | unlocked | open | closed) "
+        "| did (i | we) lock (the door | [the] <lock>)",
     },
     "media_player": {
-        "play": "(play | pause | stop | resume | start) [the | some] music [<where>] [on [the] <media_player>] "
-        "| (play | pause | stop | resume) [the] <media_player> [<where>]",
-        "volume": "(set | turn) [the] [<area>] [<media_player>] (volume | music) [<where>] [up | down] to <percent> "
-        "| volume <percent> | turn [the] (volume | music) (up | down) | turn (up | down) [the] (volume | music)",
+        "play": "(play | pause | stop | resume | start) [the | some] music [<where> | on [the] <media_player>] "
+        "| (play | pause | stop | resume) [the] <media_player> [<where>] | pause | is the music playing",
+        "volume": "(set | turn) [the] [<area> | <media_player>] (volume | music) [<where>] [up | down] to <percent> "
+        "| [<media_player>] volume <percent>",
     },
     "area": {
-        "measure": f"(what is | what's) [the] ({' | '.join(_SENSED)}) [<where>] "
-        "| how (warm | hot | cold | humid) is (it | the <area>) [<where>]",
+        "measure": f"[what is | what's | tell me] [the] (<area> ({' | '.join(_SENSED)}) "
+        f"| ({' | '.join(_SENSED)}) <where>) | (what is | what's) the ({' | '.join(_SENSED)}) "
+        "| how (warm | hot | cold | humid) is (it [<where>] | the <area>) [right now] | is it (warm | cold) <where>",
         "room": "[in] [the] <area>",
     },
-    "phrase": {"say": "<phrase>"},
-    "scene": {"run": "(run | start | activate | turn on) [the] <scene> [scene]"},
+    "phrase": {"say": "<phrase> [everyone | now]"},
+    "scene": {"run": "(run | start | activate | turn on) [the] <scene> [scene | mode]"},
 }
 """Sentences, by what a home must have for them."""
 
-_BARE: Final = frozenset({"say", "room", "measure", "state"})
+_BARE: Final = frozenset({"say", "room", "measure", "state", "lit", "aim", "moved", "bolted"})
 """Those that nobody says please to: each word more is one more to be mistaken for."""
 
 
@@ -150,7 +160,7 @@ def _rules(home: Inventory) -> Iterable[tuple[str, str]]:
     yield from ((kind, body or "<VOID>") for kind, body in names.items())
     yield from sentences.items()
     asked = " | ".join(f"<{rule}>" for rule in sentences if rule not in _BARE)
-    polite = (f"[<please>] ({asked}) [please]",) if asked else ()
+    polite = (f"[<please>] ({asked}) [<at_last>]",) if asked else ()
     yield "told", " | ".join((*polite, *(f"<{rule}>" for rule in sentences if rule in _BARE), "<answer>"))
 
 

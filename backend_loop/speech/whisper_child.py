@@ -11,11 +11,14 @@ import numpy as np
 
 from backend_loop.speech.refusal import Refusal
 
-_PROMPTS: Final = {"zh": "以下是普通话的句子：{}。", "en": "{}."}
-"""A sentence in simplified signs keeps the model to these."""
+_PROMPTS: Final = {
+    "zh": "以下是普通话的家居指令：打开，关闭，调到，亮度，百分之，度，播放，暂停。{}。",
+    "en": "Commands to a home: turn on, turn off, set to, open, close, play, pause. {}.",
+}
+"""What is said of devices, and then their names; a sentence in simplified signs keeps the model to these."""
 
-_PROMPT: Final = 200
-"""Characters of names."""
+_PROMPT: Final = 120
+"""Characters of names: more of them crowd out what else is said."""
 
 
 def answer(run: Mapping[str, Any]) -> dict[str, Any]:
