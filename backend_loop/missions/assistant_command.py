@@ -149,6 +149,8 @@ class AssistantCommand(Mission):
         if meaning.control is not None:
             return _word(tools, "nothing_asked")
         if (same := await _heard_elsewhere(tools)) is not None:
+            if _is_command(meaning):
+                await _did(tools, same)  # the next "cancel that" means this one, whichever microphone hears it
             return _same(tools, same)
         return await _begin(tools, meaning)
 
@@ -262,16 +264,25 @@ async def _fill(tools: Tools, meaning: Meaning, text: str) -> Meaning:
 
 async def _begin(tools: Tools, meaning: Meaning) -> Outcome:
     """What follows from a command: what was asked for is done, asked back, or not known."""
-    context, session = tools.context, tools.envelope.session
+    context = tools.context
     context.meaning, context.question = meaning, None
     kind = ASKED_BACK.get(meaning.problem)
-    if meaning.problem is not None and kind is None:
+    if not _is_command(meaning):
         return _told(tools, answers.question(meaning, context.language), **_puzzle(meaning))
-    if session:
-        await tools.sessions.did(tools.envelope.tenant, session, tools.task_id)
+    await _did(tools, tools.task_id)
     if kind is not None or to_be_asked(context.speech, meaning):
         return _ask(tools, kind or "confirm")
     return _go(tools, meaning)
+
+
+def _is_command(meaning: Meaning) -> bool:
+    """Whether it can be done, or asked back."""
+    return meaning.problem is None or meaning.problem in ASKED_BACK
+
+
+async def _did(tools: Tools, task_id: str) -> None:
+    if session := tools.envelope.session:
+        await tools.sessions.did(tools.envelope.tenant, session, task_id)
 
 
 def _go(tools: Tools, meaning: Meaning) -> Go:

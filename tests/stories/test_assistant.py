@@ -365,6 +365,8 @@ async def test_two_satellites_that_hear_one_utterance_give_one_command(home: Hom
     assert (same["status"], same["result"]["same_as"], text(same)) == ("SUCCEEDED", first["task_id"], "")
     assert (first["status"], outcomes(first)) == ("SUCCEEDED", ["confirmed"])
     assert len(home.acts("light.living_room")) == 1
+    later = await satellites[heard.index(same["result"]["heard"])].hear("cancel that")
+    assert text(later) == "That is done already.", "whichever of them hears it, it means this command"
 
 
 # The client and the command line
