@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from backend_loop.devices.mqtt import changes
 from backend_loop.devices.mqtt.bridge_clock import WINDOW_MS, BridgeClock
 from backend_loop.devices.mqtt.tracker import ECHO_MS, FENCE_MS, Tracker
 
@@ -209,16 +210,25 @@ def test_a_change_while_nobody_listened_is_a_hand_since_then() -> None:
     assert change.version != early.changes["power"].version
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", "[]", '{"changes": {"power": {"by": "cat", "version": "1", "at": "now", "value": 1}}}', "x" * 9]
-)
-def test_what_no_worker_has_told_changes_nothing(text: str) -> None:
+def test_changes_are_read_as_they_were_written() -> None:
     lamp = tracker()
-    lamp.see({"power": "off"}, at=1000, asked=False)
-    lamp.see({"power": "on"}, at=2000, asked=False)
-    before = dict(lamp.changes)
-    lamp.adopt(text)
-    assert lamp.changes == before
+    lamp.see({"power": "off", "brightness": 10}, at=1000, asked=False)
+    lamp.see({"power": "on", "brightness": 20}, at=2000, asked=False)
+    told = {name: changes.Moved(*moved) for name, moved in lamp.told().items()}
+    assert changes.read(changes.written(told)) == told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{}", "[]", "x" * 9),
+        '{"changes": {"power": {"by": "cat", "version": "1", "at": "2026-11-30T05:31:00Z", "value": 1}}}',
+        '{"changes": {"power": {"by": "hand", "version": "1", "at": "now", "value": 1}}}',
+        '{"changes": {"power": {"by": "hand", "version": "1", "at": "2026-11-30T05:31:00Z", "value": {}}}}',
+    ],
+)
+def test_what_no_worker_has_written_is_not_read(text: str) -> None:
+    assert changes.read(text) is None
 
 
 def test_the_newest_fence_is_remembered_for_a_while() -> None:

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import aiomqtt
 
+from backend_loop.devices.mqtt import changes
 from backend_loop.devices.mqtt.book import Book
 from backend_loop.devices.mqtt.bridge_clock import BridgeClock
 from backend_loop.devices.mqtt.dialects.described import mapping, number
@@ -201,8 +202,8 @@ class Hub:
             wire = next(iter(self._untold))
             del self._untold[wire]
             if wire in self.lines:
-                told = self.lines[wire].tracker.told()
-                await self._client.publish(f"{CHANGES}/{wire}", told.encode(), qos=1, retain=True)
+                told = {name: changes.Moved(*moved) for name, moved in self.lines[wire].tracker.told().items()}
+                await self._client.publish(f"{CHANGES}/{wire}", changes.written(told).encode(), qos=1, retain=True)
 
     async def _hear(self, client: aiomqtt.Client) -> None:
         async for message in client.messages:
@@ -240,7 +241,7 @@ class Hub:
         if line is None:
             return True
         if kind == "changes":
-            if text and line.tracker.adopt(text):
+            if text and line.tracker.adopt(changes.read(text) or {}):
                 self._untold[wire] = None
                 self._nudge.set()
         elif not retained:

@@ -10,10 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
-
 from backend_loop.devices.protocol import Change
-from shared.clock import parse_rfc3339, rfc3339
 
 YOUNG_MS: Final[Mapping[str, int]] = {"position": 60_000}
 """How long after an act the device may still be on its way to what it wanted, by value."""
@@ -70,23 +67,6 @@ class _Echo:
     value: Any
     since: int
     came: bool = False
-
-
-class _Entry(BaseModel):
-    by: str = Field(pattern="^(command|hand)$")
-    version: str = Field(max_length=40)
-    at: str = Field(max_length=40)
-    value: str | int | float | bool | None
-
-    def change(self) -> Change:
-        return Change(by=self.by, version=self.version, at=parse_rfc3339(self.at))
-
-
-class _Document(BaseModel):
-    changes: dict[str, _Entry] = Field(max_length=50)
-
-
-_DOCUMENT: Final = TypeAdapter(_Document)
 
 
 class Tracker:
@@ -149,12 +129,12 @@ class Tracker:
         for name in self._tracked & values.keys():
             self._known.setdefault(name, _Known(values[name], 0, live=False))
 
-    def adopt(self, text: str) -> bool:
-        """Take over the changes that another worker, or an earlier one, has told; True: what is known here is newer."""
-        try:
-            told = {name: (one.change(), one.value) for name, one in _DOCUMENT.validate_json(text).changes.items()}
-        except (ValidationError, ValueError):
-            return True  # told by nobody of ours: ours is to stand there
+    def adopt(self, told: Mapping[str, tuple[Change, Any]]) -> bool:
+        """Take over the changes that another worker, or an earlier one, has told, each with the value since.
+
+        Returns:
+            Whether what is known here is newer, and is to be told.
+        """
         differ = False
         for name, (change, value) in told.items():
             mine = self.changes.get(name)
@@ -179,21 +159,9 @@ class Tracker:
         else:
             self.values[name] = value
 
-    def told(self) -> str:
+    def told(self) -> dict[str, tuple[Change, Any]]:
         """The changes, as they are handed on."""
-        return json.dumps(
-            {
-                "changes": {
-                    name: {
-                        "by": change.by,
-                        "version": change.version,
-                        "at": rfc3339(change.at),
-                        "value": self._known[name].value,
-                    }
-                    for name, change in sorted(self.changes.items())
-                }
-            }
-        )
+        return {name: (change, self._known[name].value) for name, change in self.changes.items()}
 
     def _echoes(self, name: str, value: Any, at: int, *, asked: bool) -> bool:
         """What merely repeats an act may be its echo: all of it until the device is asked, and once after that."""
