@@ -126,16 +126,17 @@ async def read_body(receive: Receive, limit: int) -> bytes:
     Raises:
         Problem: 413 beyond the limit; 400 if the client left in the middle.
     """
-    body: bytes = b""
+    pieces, size = list[bytes](), 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Problem("bad_json", "the client left before the end of the body")
-        body += message.get("body", b"")
-        if len(body) > limit:
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+        if size > limit:
             raise Problem("too_large", f"a body may have {limit} bytes: keep large data elsewhere and send a reference")
         if not message.get("more_body"):
-            return body
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 async def gone(receive: Receive) -> None:
