@@ -1,4 +1,4 @@
-"""speak and listen: what is being said lies in Redis until it is understood, one listens, and all of it goes by itself."""
+"""speak and listen: what is said lies in Redis until it is understood, one listens, and all of it goes by itself."""
 
 import contextlib
 import json

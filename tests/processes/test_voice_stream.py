@@ -1,0 +1,174 @@
+"""Processes die while somebody speaks: another one goes on listening, or who speaks is told, and nothing stays."""
+
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+import pytest_asyncio
+import redis
+
+import dualloop
+from tests.home import Home, running_home
+from tests.processes.commands import Front
+from tests.processes.test_voice import hears
+from tests.stories.stack import Part, Stack, running
+from tests.stories.talk import Talk, talking
+from tests.stories.test_voice_stream import left, samples, silence, speak, understood, voice
+from tests.waiting import eventually
+from tests.webhook_receiver import Receiver, receiving
+
+INVENTORY: Final = Path(dualloop.__file__).parent / "home" / "inventory.json"
+LAMP: Final = "light.kitchen"
+SAID: Final = samples("en01-a")
+HALF: Final = len(SAID) // 4 * 2
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def speech() -> AsyncIterator[Receiver]:
+    """A speech server that answers as it is told to."""
+    async with receiving() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    with running_home(tmp_path_factory.mktemp("house")) as home:
+        yield home
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stack(
+    module_redis_url: str, house: Home, speech: Receiver, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stack]:
+    folder = tmp_path_factory.mktemp("stream")
+    (folder / "home.json").write_bytes(INVENTORY.read_bytes())
+    env = {
+        "DUALLOOP_HOME_URL": house.url,
+        "DUALLOOP_HOME_FILE": str(folder / "home.json"),
+        "DUALLOOP_SPEECH_URL": f"http://127.0.0.1:{speech.port}/v1",
+        "DUALLOOP_LEASE_S": "1.5",
+    }
+    async with running(module_redis_url, folder, workers=0, **env) as stack:
+        front = Front(stack.foregrounds[0])
+
+        async def furnished() -> bool:
+            return bool((await front.client.get("/v1/home")).json()["inventory"]["devices"])
+
+        await eventually(furnished, 30, "the home is known")
+        await front.client.aclose()
+        await stack.start([stack.worker(), stack.worker()])  # they begin with it
+        yield stack
+
+
+@pytest.fixture
+def home(house: Home) -> Home:
+    house.fresh()
+    return house
+
+
+@pytest.fixture
+def store(stack: Stack) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(stack.redis_url) as store:
+        yield store
+
+
+async def listener(stack: Stack, store: redis.Redis) -> Part:
+    """The worker that listens to the one voice session there is."""
+
+    def owner() -> bytes | None:
+        names = store.keys("*}:stream:*")
+        found: bytes | None = store.hget(names[0], "owner") if names else None
+        return found
+
+    instance = (await eventually(owner, what="somebody listens") or b"").decode()
+    return next(part for part in stack.workers if instance in part.log.read_text())
+
+
+async def answered(talk: Talk, home: Home, before: int) -> None:
+    """What was said is done, once."""
+    final = await understood(talk)
+    assert (final["op"], final.get("text")) == ("final", "turn on the kitchen light"), final
+    ack = await talk.until(lambda frame: frame["op"] in {"ack", "error"})
+    result = await talk.result(ack["correlation_id"], 40)
+    assert result["result"]["text"] == "The kitchen light is on.", result
+    assert len(home.acts(LAMP)) == before + 1
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("how", ["killed", "stopped", "its child killed"])
+async def test_who_listens_dies_and_what_was_said_is_understood_all_the_same(
+    stack: Stack, home: Home, store: redis.Redis, speech: Receiver, how: str
+) -> None:
+    speech.deliveries.clear()
+    speech.answers.append(hears("turn on the kitchen light"))
+    before = len(home.acts(LAMP))
+    async with talking(voice(stack)) as talk:
+        await speak(talk, SAID[:HALF])
+        part = await listener(stack, store)
+        if how == "its child killed":
+            children = await eventually(lambda: speaking_children(part), what="a child listens")
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+        else:
+            part.kill() if how == "killed" else await part.stop()
+        await speak(talk, SAID[HALF:] + silence(1))
+        await answered(talk, home, before)
+    if how != "its child killed":
+        await part.start()
+    assert len(speech.deliveries) == 1
+    await eventually(lambda: not left(store), what="nothing of it is left")
+
+
+def speaking_children(part: Part) -> list[int]:
+    """The processes in which a worker finds the ends of what is said."""
+    pid = part.running.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [
+        int(child)
+        for child in children
+        if b"backend_loop.speech.process" in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_foreground_that_dies_leaves_nothing_for_long(stack: Stack, store: redis.Redis) -> None:
+    async with talking(voice(stack)) as talk:
+        await speak(talk, SAID[:HALF])
+        await listener(stack, store)
+        stack.foregrounds[0].kill()
+        assert left(store)
+        assert all(0 < int(store.pttl(name)) <= 10_000 for name in left(store))
+        await talk.rest()
+    await stack.foregrounds[0].start()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_foreground_that_goes_says_so_and_asks_to_say_it_again(stack: Stack, store: redis.Redis) -> None:
+    async with talking(voice(stack)) as talk:
+        await speak(talk, SAID[:HALF])
+        await listener(stack, store)
+        await stack.foregrounds[0].stop()
+        closed = await talk.rest()
+        told = [frame.get("problem", {}).get("code", frame["op"]) for frame in talk.frames]
+    assert closed.rcvd is not None
+    assert (closed.rcvd.code, sorted(told)) == (1012, ["draining", "draining"])
+    await stack.foregrounds[0].start()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_where_nobody_listens_who_speaks_is_told_within_two_seconds(stack: Stack, store: redis.Redis) -> None:
+    for part in stack.workers:
+        part.kill()
+    async with talking(voice(stack)) as talk:
+        began = time.monotonic()
+        await speak(talk, SAID[:HALF])
+        told = await understood(talk)
+        took = time.monotonic() - began
+        assert (told["problem"]["code"], told["problem"]["retryable"]) == ("speech_unavailable", True)
+        assert took < 2.5, "two seconds, and what a busy machine adds"
+    await eventually(lambda: not left(store), what="nothing of it is left")
+    await stack.start(stack.workers)
