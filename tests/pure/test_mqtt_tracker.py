@@ -197,6 +197,19 @@ def test_what_another_worker_tells_is_taken_over_if_it_is_newer() -> None:
     assert other.changes == before
 
 
+def test_of_one_change_the_earliest_time_counts_wherever_it_was_heard() -> None:
+    asking, other = tracker(), tracker()
+    for each in (asking, other):
+        each.see({"power": "off"}, at=1000, asked=False)
+    asking.see({"power": "on"}, at=9000, asked=True)
+    other.see({"power": "on"}, at=9000, asked=False)
+    assert other.changes["power"].at == 9000
+    assert not other.adopt(asking.told())
+    assert other.changes == asking.changes
+    asking.adopt(other.told())
+    assert asking.changes["power"].at == 1000
+
+
 def test_a_change_while_nobody_listened_is_a_hand_since_then() -> None:
     early = tracker()
     early.see({"power": "off"}, at=1000, asked=False)

@@ -138,7 +138,11 @@ class Tracker:
         differ = False
         for name, (change, value) in told.items():
             mine = self.changes.get(name)
-            if name not in self._tracked or (mine is not None and mine.version == change.version):
+            if name not in self._tracked:
+                continue
+            if mine is not None and mine.version == change.version:
+                if change.at < mine.at:  # who had asked knows that it may be older
+                    self.changes[name] = change
                 continue
             if mine is not None and (mine.at, mine.version) > (change.at, change.version):
                 differ = True
