@@ -28,16 +28,15 @@ class Discovery:
     prefix = PREFIX
     will = Message(f"{OURS}/availability", OFFLINE, retain=True)
 
-    def __init__(self, devices: Sequence[Named], prefix: str = PREFIX) -> None:
+    def __init__(self, devices: Sequence[Named]) -> None:
         """Know them by their unique ids."""
         self.devices = tuple(devices)
         self._by_name = {named.name: named.device for named in devices}
-        self._prefix = prefix
 
     def subscriptions(self) -> list[str]:
         """See `Dialect`."""
         verbs = [f"{OURS}/{named.name}/{verb}" for named in self.devices for verb in ("get", "+/set")]
-        return [f"{self._prefix}/status", *verbs]
+        return [BIRTH, *verbs]
 
     def hello(self, here: Mapping[str, bool]) -> list[Message]:
         """See `Dialect`."""
@@ -69,7 +68,7 @@ class Discovery:
 
     def hear(self, topic: str, payload: bytes) -> Heard:
         """See `Dialect`."""
-        if topic == f"{self._prefix}/status":
+        if topic == BIRTH:
             return Again() if payload == ONLINE.encode() else None
         name, _, verb = topic.removeprefix(f"{OURS}/").partition("/")
         if name not in self._by_name:
@@ -95,7 +94,7 @@ class Discovery:
             "dualloop": {"get": f"{base}/get"},
             **(_climate(base, named.device) if kind == "climate" else _cover(base)),
         }
-        return Message(f"{self._prefix}/{kind}/{named.name}/config", json.dumps(config), retain=True)
+        return Message(f"{PREFIX}/{kind}/{named.name}/config", json.dumps(config), retain=True)
 
 
 _NOUNS: Final = {"climate": "air conditioner", "cover": "blind"}

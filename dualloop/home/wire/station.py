@@ -95,6 +95,8 @@ class Station:
                     await self._speak(client)
             except (aiomqtt.MqttError, OSError) as fault:
                 log.info("broker is away", station=self.identifier, why=str(fault), again_in_s=pause)
+            except Exception:
+                log.exception("station failed", station=self.identifier, again_in_s=pause)
             finally:
                 self.connected = False
             await asyncio.sleep(pause)

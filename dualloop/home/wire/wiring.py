@@ -1,7 +1,7 @@
 """All connections of the home to its broker: one for the Zigbee bridge, one a Tasmota device, one for the rest."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from dualloop.home.demonstration import WIRES
 from dualloop.home.house import House
@@ -16,12 +16,11 @@ class Wiring:
     Args:
         house: the devices.
         url: of the broker.
-        wires: by entity, the dialect and the name in it; who has none is not spoken for.
     """
 
-    def __init__(self, house: House, url: str, wires: Mapping[str, str] = WIRES) -> None:
+    def __init__(self, house: House, url: str) -> None:
         """Connect to nothing yet."""
-        self._stations = [Station(house, dialect, url) for dialect in _dialects(house, wires)]
+        self._stations = [Station(house, dialect, url) for dialect in _dialects(house)]
         house.watchers += self._stations
 
     async def run(self) -> None:
@@ -36,11 +35,11 @@ class Wiring:
         return [station.identifier for station in self._stations if not station.connected]
 
 
-def _dialects(house: House, wires: Mapping[str, str]) -> Iterator[Dialect]:
+def _dialects(house: House) -> Iterator[Dialect]:
     by_prefix = dict[str, list[Named]]()
-    for entity, wire in wires.items():
+    for entity, wire in WIRES.items():
         prefix, _, name = wire.partition("/")
         by_prefix.setdefault(prefix, []).append(Named(name, house.device(entity)))
-    yield zigbee2mqtt.Bridge(by_prefix.get(zigbee2mqtt.BASE, []))
-    yield discovery.Discovery(by_prefix.get(discovery.PREFIX, []))
-    yield from map(tasmota.Tasmota, by_prefix.get(tasmota.BASE, []))
+    yield zigbee2mqtt.Bridge(by_prefix[zigbee2mqtt.BASE])
+    yield discovery.Discovery(by_prefix[discovery.PREFIX])
+    yield from map(tasmota.Tasmota, by_prefix[tasmota.BASE])
