@@ -19,7 +19,7 @@ from backend_loop.language import answers
 from backend_loop.language.interpreters import interpreter
 from backend_loop.language.meaning import Meaning
 from backend_loop.mission import Mission, state
-from backend_loop.missions.assistant_hearing import Speech, heard_as, to_be_asked, unheard
+from backend_loop.missions.assistant_hearing import Speech, heard_as, to_be_asked, unheard, unspoken
 from backend_loop.missions.assistant_talk import ASKED_BACK, Kind, area_of, bears, due, ended, language_of, rows
 from backend_loop.missions.assistant_words import Word, said
 from backend_loop.missions.speech_transcribe import TYPE as HEARING
@@ -210,7 +210,8 @@ def _transcribed(tools: Tools, end: ChildMission) -> Outcome:
     speech = Speech.model_validate(end.result)
     tools.context.speech = speech.model_copy(update={"text": speech.text[:LONGEST]})
     if not speech.text.strip():
-        return _word(tools, "nothing_heard", problem="nothing_heard")
+        word = unspoken(speech)
+        return _word(tools, word, problem=word)
     return Go("transcribed", data={"heard": speech.heard, "text": speech.text, "confidence": speech.confidence})
 
 

@@ -55,6 +55,11 @@ def to_be_asked(speech: Speech | None, meaning: Meaning) -> bool:
     return meaning.confirm or (speech is not None and speech.unsure and acts)
 
 
+def unspoken(speech: Speech) -> Word:
+    """What is said where no words came out: nobody spoke, or an engine made nothing of it."""
+    return "nothing_heard" if speech.engine is None else "not_understood"
+
+
 def unheard(end: ChildMission) -> tuple[Word, ErrorCode, dict[str, Any]]:
     """What is said where a recording could not be listened to, with which error it ends, and what the result has."""
     code = (end.error or {}).get("code")

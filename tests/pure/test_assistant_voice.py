@@ -22,7 +22,8 @@ ON: Final = "turn on the kitchen light"
 
 
 def heard(text: str, confidence: float | None = 0.9, **more: Any) -> End:
-    return succeeded({"text": text, "heard": text, "confidence": confidence, "engine": "sphinx", "took_ms": 80, **more})
+    told = {"text": text, "heard": text, "confidence": confidence, "engine": "sphinx", "took_ms": 80}
+    return succeeded({**told, **more})
 
 
 def unheard(problem: str) -> End:
@@ -81,10 +82,17 @@ def test_no_answer_leaves_the_door_as_it_is() -> None:
 
 
 def test_nothing_was_said() -> None:
-    mission = bench(heard("", None, heard="")).run(ENGLISH)
+    silence = heard("", None, engine=None)
+    mission = bench(silence).run(ENGLISH)
     assert (mission.status, result(mission)["problem"]) == ("SUCCEEDED", "nothing_heard")
     assert result(mission)["text"] == "I did not hear anything."
-    assert result(bench(heard("", None, heard="")).run({**AUDIO, "locale": "zh-CN"}))["text"].startswith("我没有听到")
+    assert result(bench(silence).run({**AUDIO, "locale": "zh-CN"}))["text"].startswith("我没有听到")
+
+
+def test_something_was_said_of_which_the_engine_made_nothing() -> None:
+    mission = bench(heard("", 0.0)).run(ENGLISH)
+    assert (mission.status, result(mission)["problem"]) == ("SUCCEEDED", "not_understood")
+    assert result(mission)["text"] == "Sorry, I did not understand that."
 
 
 @pytest.mark.parametrize(
