@@ -206,7 +206,10 @@ def test_of_one_change_the_earliest_time_counts_wherever_it_was_heard() -> None:
     assert other.changes["power"].at == 9000
     assert not other.adopt(asking.told())
     assert other.changes == asking.changes
-    asking.adopt(other.told())
+    late = tracker()
+    for power in ("off", "on"):
+        late.see({"power": power}, at=9000, asked=False)
+    assert asking.adopt(late.told()), "the earlier time is to stand there"
     assert asking.changes["power"].at == 1000
 
 

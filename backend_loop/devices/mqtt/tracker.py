@@ -22,6 +22,9 @@ BESIDES_MS: Final = 1_000
 ECHO_MS: Final = 5_000
 """How long what merely repeats an act may be its echo, and proves nothing."""
 
+ALIKE_MS: Final = 1_000
+"""Times of one change that are no farther apart are those of two clocks or of two ways."""
+
 FENCE_MS: Final = 60_000
 """How long a fence is remembered: a Redis that begins anew counts from 1 again, and is to be obeyed soon."""
 
@@ -143,6 +146,7 @@ class Tracker:
             if mine is not None and mine.version == change.version:
                 if change.at < mine.at:  # who had asked knows that it may be older
                     self.changes[name] = change
+                differ |= change.at - mine.at > ALIKE_MS
                 continue
             if mine is not None and (mine.at, mine.version) > (change.at, change.version):
                 differ = True
