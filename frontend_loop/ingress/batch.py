@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi import APIRouter, Request
 from pydantic_core import to_json
@@ -18,6 +18,8 @@ from shared.settings import Settings
 from shared.telemetry import incoming, serve_span
 
 log = get(__name__)
+
+Item = TypeVar("Item")
 
 PATH: Final = f"{COMMANDS}:batch"
 MOST: Final = 1_000
@@ -46,8 +48,6 @@ class Batches:
             Problem: it is no batch; nothing was taken.
         """
         items = self._lines(raw) if content_type in LINES else self._array(raw)
-        if len(items) > MOST:
-            raise Problem("too_large", f"a batch has {MOST} commands at most, and this one {len(items)}: send several")
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def one(item: Callable[[], Any], n: int) -> bytes:
@@ -61,10 +61,11 @@ class Batches:
         value = read_json(raw, self._settings.max_depth + 1)
         if not isinstance(value, list):
             raise invalid([{"pointer": "", "detail": "a batch is a JSON array of commands, or one command a line"}])
-        return [partial(_same, item) for item in value]
+        return [partial(_same, item) for item in _few(value)]
 
     def _lines(self, raw: bytes) -> list[Callable[[], Any]]:
-        return [partial(read_json, line, self._settings.max_depth) for line in raw.split(b"\n") if line.strip()]
+        lines = _few([line for line in raw.split(b"\n") if line.strip()])
+        return [partial(read_json, line, self._settings.max_depth) for line in lines]
 
     async def _one(self, read: Callable[[], Any], instance: str, traceparent: str | None) -> bytes:
         try:
@@ -84,6 +85,13 @@ class Batches:
             limit = self._settings.max_body
             raise Problem("too_large", f"a command may have {limit} bytes: keep large data elsewhere, send a reference")
         return value
+
+
+def _few(items: list[Item]) -> list[Item]:
+    """Before anything is made of each: in a batch of the longest length there may be millions."""
+    if len(items) > MOST:
+        raise Problem("too_large", f"a batch has {MOST} commands at most, and this one {len(items)}: send several")
+    return items
 
 
 def _same(value: Any) -> Any:
