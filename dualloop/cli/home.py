@@ -1,7 +1,10 @@
-"""The home: what is where and how it stands; and of the simulated one the switches by hand and the faults."""
+"""The home: what is where and how it stands; and of the simulated one the switches by hand and the faults.
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+The simulated home is looked at as by a person who stands before its devices; any other one is read by a worker, live.
+"""
+
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from pydantic import SecretStr
@@ -24,7 +27,11 @@ commands.add_typer(group, name="home")
 
 Entity = Annotated[str, typer.Argument(metavar="ENTITY", help="As listed by: dualloop home ls.")]
 Document = dict[str, Any]
-ELSEWHERE = "elsewhere"
+AT_ONCE: Final = 100
+"""Devices that one query may ask for."""
+READ_S: Final = 70.0
+"""Longer than a query lives."""
+ELSEWHERE: Final = "elsewhere"
 """The area of devices that the inventory puts into none."""
 
 
@@ -48,7 +55,8 @@ def ls(
     """List areas and devices, and how each stands now."""
 
     async def work(client: "Client") -> tuple[Document, list[Document]]:
-        return (await client.home.look())["inventory"], (await client.home.devices())["devices"]
+        known = (await client.home.look())["inventory"]
+        return known, await _states(client, [entry["entity"] for entry in known["devices"]])
 
     known, devices = ask(work)
     rows = [row for row in _rows(known, devices) if area is None or row["area"] == area]
@@ -66,7 +74,8 @@ def show(entity: Entity, *, json: Json = False) -> None:
     """Show a device: how it stands, who changed it last, what it can do, its faults."""
 
     async def work(client: "Client") -> tuple[Document, Document]:
-        return (await client.home.look())["inventory"], await client.home.device(entity)
+        known = (await client.home.look())["inventory"]
+        return known, await _simulated(client.home.device(entity)) or (await _read(client, [entity]))[0]
 
     known, device = ask(work)
     (row,) = _rows(known, [device], every=False)
@@ -133,6 +142,34 @@ def fault(  # noqa: PLR0913  a fault each
         say(f"{entity}: {_faults(told['faults']) or 'well'}")
 
 
+async def _simulated(question: Awaitable[Document]) -> Document | None:
+    """What the simulated home answers; None: there is none."""
+    from dualloop.client_faults import ClientProblem  # noqa: PLC0415  other commands start without it
+
+    try:
+        return await question
+    except ClientProblem as problem:
+        if problem.code != "home_unavailable":
+            raise
+        return None
+
+
+async def _states(client: "Client", entities: Sequence[str]) -> list[Document]:
+    if (told := await _simulated(client.home.devices())) is not None:
+        return list(told["devices"])
+    chunks = [entities[begin : begin + AT_ONCE] for begin in range(0, len(entities), AT_ONCE)]
+    return [state for chunk in chunks for state in await _read(client, chunk)]
+
+
+async def _read(client: "Client", entities: Sequence[str]) -> list[Document]:
+    """How they are, read by a worker; `error` says why one could not be."""
+    ack = await client.submit("device.query", {"entity": list(entities)})
+    done = await client.wait(ack.correlation_id, timeout=READ_S)
+    if not done["result"]:
+        raise Refusal(f"The devices could not be read: {(done['error'] or {}).get('message') or done['status']}.")
+    return list(done["result"]["devices"])
+
+
 def _rows(known: Document, devices: Iterable[Document], *, every: bool = True) -> list[Document]:
     """Each device with what the inventory says of it, by area; ``every``: also those that only it has."""
     entries = {entry["entity"]: entry for entry in known.get("devices", ())}
@@ -157,6 +194,8 @@ def _row(entity: str, entry: Document, state: Document) -> Document:
         "actions": state.get("actions") or [],
         "changes": state.get("changes") or {},
         "faults": state.get("faults") or {},
+        "freshness": state.get("freshness"),
+        "error": state.get("error"),
     }
 
 
@@ -176,9 +215,9 @@ def _values(value: Mapping[str, Any] | None) -> str:
 
 
 def _trouble(row: Document) -> str:
-    if row["value"] is None:
+    if row["value"] is None and not row["error"]:
         return "not in the simulated home"
-    return _faults(row["faults"])
+    return row["error"] or _faults(row["faults"])
 
 
 def _faults(faults: Mapping[str, Any]) -> str:

@@ -7,7 +7,9 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from typer.testing import CliRunner
 
+from dualloop.cli import app
 from dualloop.home.demonstration import WIRES
 from dualloop.home.inventory import furnish
 from shared.clock import now_ms, rfc3339
@@ -284,3 +286,23 @@ async def test_a_dead_device_delays_nobody(home: Home, door: Door) -> None:
     assert not dead.done()
     home.faults("light.study")
     assert outcome(await dead) == "confirmed", "it came back within its tries"
+
+
+async def test_a_home_that_is_not_simulated_is_read_by_a_worker_for_the_command_line(home: Home, stack: Stack) -> None:
+    home.hand(LAMP, power="on", brightness=35)
+    home.faults(OVEN, offline=True)
+
+    async def say(*args: str) -> str:
+        env = {"DUALLOOP_URL": stack.url, "COLUMNS": "200"}
+        done = await asyncio.to_thread(CliRunner().invoke, app, ["home", *args], env=env)
+        assert done.exit_code == 0, done.exception
+        return done.stdout
+
+    rows = [line.split() for line in (await say("ls")).splitlines()]
+    assert len(rows) == 19
+    (lamp,) = (row for row in rows if LAMP in row)
+    assert {"on", "35"} <= {word.strip(",") for word in lamp}
+    (oven,) = (row for row in rows if OVEN in row)
+    assert oven[-3:] == [OVEN, "is", "offline"]
+    assert "Shows" in await say("show", LAMP)
+    assert f"{OVEN} is offline" in await say("show", OVEN)
