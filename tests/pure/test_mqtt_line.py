@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from backend_loop.devices.mqtt.bridge_clock import BridgeClock
+from backend_loop.devices.mqtt.dialects import discovery
 from backend_loop.devices.mqtt.dialects.described import Heard
 from backend_loop.devices.mqtt.dialects.zigbee2mqtt import announced
 from backend_loop.devices.mqtt.line import Line, Look, Order
@@ -37,6 +38,19 @@ def test_a_device_is_there_where_it_and_its_bridge_are() -> None:
         say(lamp, {"state": word}, "zigbee2mqtt/bridge/state")
         offline.append(lamp.offline)
     assert offline == [False, True, False], "and it is, as long as nobody says otherwise"
+
+
+def test_one_that_has_two_ways_is_there_by_either() -> None:
+    ways = [{"topic": "wifi"}, {"topic": "cable"}]
+    config = {"state_topic": "s", "command_topic": "c", "availability": ways, "availability_mode": "any"}
+    found = discovery.announced("homeassistant", "homeassistant/switch/plug/config", json.dumps(config))
+    assert found is not None
+    plug = Line(found, BridgeClock())
+    offline = []
+    for topic, word in (("wifi", "offline"), ("cable", "online"), ("cable", "offline")):
+        plug.hear(topic, word, retained=True, now=1_000)
+        offline.append(plug.offline)
+    assert offline == [True, False, True]
 
 
 def test_what_was_said_of_who_is_there_ends_with_the_connection() -> None:

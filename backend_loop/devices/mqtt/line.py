@@ -93,8 +93,9 @@ class Line:
 
     @property
     def offline(self) -> bool:
-        """Whether anybody says that it is not there."""
-        return not all(self._available.values())
+        """Whether it is said not to be there."""
+        said = self._available.values()
+        return bool(said) and not (any(said) if self.described.any_way else all(said))
 
     def redescribe(self, described: Described) -> None:
         """It was announced anew, and is not quite what it was."""

@@ -40,7 +40,7 @@ class Heard:
 
     Attributes:
         values: what it shows, of some names or all.
-        available: whether it, its bridge or the broker says on this topic that it is there; it is where all say so.
+        available: whether it, its bridge or the broker says on this topic that it is there.
         told_at: when it says that this was so, epoch milliseconds on a clock of its own.
         within_ms: how exact that is.
         error: it was told something, and says no; a sentence.
@@ -71,6 +71,7 @@ class Described(ABC):
         sets: the values that it can be told, each with its limits.
         shows: the values that it tells of itself.
         asked: those of them that it tells when it is asked; empty: it cannot be asked.
+        any_way: it is there if it is so by any of the topics that say so; else by all.
     """
 
     wire: str
@@ -80,6 +81,7 @@ class Described(ABC):
     sets: Mapping[str, Limits]
     shows: frozenset[str]
     asked: frozenset[str]
+    any_way: bool = False
 
     @property
     def entity(self) -> str:
