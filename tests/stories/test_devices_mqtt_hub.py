@@ -67,6 +67,18 @@ async def test_many_announcements_are_taken_in_together(lamp: Lamp, devices: Mqt
     assert devices._hub.revision - before < 25
 
 
+async def test_one_that_is_announced_anew_is_taken_for_what_it_says_now(lamp: Lamp, devices: MqttDevices) -> None:
+    assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "off"
+    lamp.access = 3  # it cannot be asked any more
+    await lamp.begin()
+    await eventually(lambda: not devices.known()[LAMP].asked)
+    asked = lamp.asked()
+    await lamp.hand(state="ON")
+    reading = await eventually(lambda: _on(devices))
+    assert reading.value["power"] == "on"
+    assert lamp.asked() == asked
+
+
 async def test_who_asks_too_many_at_once_is_told_so(lamp: Lamp, devices: MqttDevices) -> None:
     dead = Lamp(lamp.line, "dead")
     dead.answers = False
