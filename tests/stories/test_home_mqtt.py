@@ -166,33 +166,36 @@ async def test_blinds_locks_and_speakers_obey_too(home: Home, door: Door) -> Non
 
 
 async def test_each_fault_has_an_end_of_its_own(home: Home, door: Door) -> None:
-    broken: dict[str, tuple[Document, list[Act]]] = {
-        "device_unreachable": (
-            {"offline": True},
-            [(LAMP, "turn_on", None), ("light.kitchen", "turn_on", None), ("climate.study", "set_temperature", 20)],
-        ),
-        "device_refused": (
-            {"refuse": True},
-            [
-                ("light.bedroom", "turn_on", None),
-                ("light.study", "turn_on", None),
-                ("climate.bedroom", "turn_on", None),
-            ],
-        ),
-        "unconfirmed": (
-            {"lie": True},
-            [("light.living_room", "turn_on", None), (OVEN, "turn_on", None), ("climate.living_room", "turn_on", None)],
-        ),
+    ends: dict[str, list[tuple[str, Act]]] = {
+        "device_unreachable": [
+            ("offline", (LAMP, "turn_on", None)),
+            ("offline", ("light.kitchen", "turn_on", None)),
+            ("offline", ("climate.study", "set_temperature", 20)),
+            ("silent", (BLIND, "open", None)),
+        ],
+        "device_refused": [
+            ("refuse", ("light.bedroom", "turn_on", None)),
+            ("refuse", ("light.study", "turn_on", None)),
+            ("refuse", ("climate.bedroom", "set_mode", "fan")),
+        ],
+        "unconfirmed": [
+            ("lie", ("light.living_room", "turn_on", None)),
+            ("lie", (OVEN, "turn_on", None)),
+            ("lie", ("climate.living_room", "turn_on", None)),
+            ("observe_stale", ("media_player.living_room", "set_volume", 77)),
+        ],
     }
-    for faults, acts in broken.values():
-        for entity, _, _ in acts:
-            home.faults(entity, **faults)
-    wanted = [(code, act) for code, (_, acts) in broken.items() for act in acts]
-    before = {act[0]: keys(home, act[0]) for _, act in wanted}
-    done = await asyncio.gather(*(door.act(act) for _, act in wanted))
-    ends = {act[0]: outcome(one) for (_, act), one in zip(wanted, done, strict=True)}
-    assert ends == {act[0]: code for code, act in wanted}
-    assert {entity: keys(home, entity) for entity in before} == before, "nothing was done"
+    wanted = [(code, fault, act) for code, cases in ends.items() for fault, act in cases]
+    for _, fault, act in wanted:
+        home.faults(act[0], **{fault: True})
+    before = {act[0]: keys(home, act[0]) for _, _, act in wanted}
+    done = await asyncio.gather(*(door.act(act) for _, _, act in wanted))
+    assert {act[0]: outcome(one) for (_, _, act), one in zip(wanted, done, strict=True)} == {
+        act[0]: code for code, _, act in wanted
+    }
+    stale = done[-1]
+    before["media_player.living_room"].append(f"{stale['task_id']}:1:EXECUTING_COMMAND:1")
+    assert {entity: keys(home, entity) for entity in before} == before, "nothing was done, but what could not be seen"
 
 
 @each_dialect
