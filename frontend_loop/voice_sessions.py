@@ -67,7 +67,7 @@ class VoiceSession:
         """Not opened yet."""
         self.id, self.shard, self.speaker = uuid4().hex, shard, speaker
         self._link, self._prefix, self._share = link, keys.prefix(shard), settings.audio_memory
-        self._most = round((settings.speech_s + PAUSES_S) * speaker.rate) * WIDTH
+        self._most = min(round((settings.speech_s + PAUSES_S) * speaker.rate) * WIDTH, settings.max_audio)
         self._ended = False
         self._clock = asyncio.get_running_loop().time
         self._until = self._clock() + QUIET_S
