@@ -6,13 +6,15 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
+from starlette.types import Receive
 
-from frontend_loop.door import Door
+from frontend_loop.door import Ack, Door
 from frontend_loop.idempotency import from_header
 from frontend_loop.ingress.http import KEY_HEADER, PREFER_HEADER, Commands, preferred, read_body
 from frontend_loop.multipart import OVERHEAD
 from frontend_loop.origins import may_open
 from frontend_loop.recording import Recording, recording_of
+from frontend_loop.room import Room
 from shared.envelope import Text
 from shared.errors import Problem
 from shared.sessions import TYPE
@@ -39,7 +41,7 @@ EXTRA: Final[dict[str, Any]] = {
 
 def voice_router(door: Door, commands: Commands, settings: Settings) -> APIRouter:
     """The route ``POST /v1/voice``."""
-    routes = APIRouter(tags=["commands"])
+    routes, room = APIRouter(tags=["commands"]), Room(settings.voice_sessions * (settings.max_audio + OVERHEAD))
 
     @routes.post(PATH, status_code=202, openapi_extra=EXTRA)
     async def say(  # noqa: PLR0913, PLR0917  what may be said of a command
@@ -56,18 +58,12 @@ def voice_router(door: Door, commands: Commands, settings: Settings) -> APIRoute
 
         It is answered like a command; its result says what was heard, and the answer to it as a sentence.
         """
-        recording = await _read(request, rate, settings)
         said = {"area": area, "session": session, "priority": priority, "conflict": conflict}
-        payload: dict[str, Any] = {"audio": recording.told() | {"sha256": await _digest(recording.data)}}
-        if locale is not None:
-            payload["locale"] = locale
         command: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
-        command |= {"type": TYPE, "payload": payload, "deadline_s": deadline_s}
-        head = request.headers
-        key = from_header(head["idempotency-key"].encode("latin-1")) if "idempotency-key" in head else None
-        with serve_span(incoming(head.get("traceparent")), SPAN) as trace:
-            ack = await door.take(command, "voice", traceparent=trace.child_header(), key=key, recording=recording.data)
-        status, headers, body = await commands.told(ack, preferred(head.get("prefer", "")), request.receive)
+        command |= {"type": TYPE, "payload": {} if locale is None else {"locale": locale}, "deadline_s": deadline_s}
+        with room.of(request.receive) as receive:
+            ack = await _take(door, command, request, await _read(request, receive, rate, settings))
+        status, headers, body = await commands.told(ack, preferred(request.headers.get("prefer", "")), request.receive)
         response = Response(body, status)
         response.raw_headers.extend(headers)
         return response
@@ -75,11 +71,19 @@ def voice_router(door: Door, commands: Commands, settings: Settings) -> APIRoute
     return routes
 
 
-async def _read(request: Request, rate: int | None, settings: Settings) -> Recording:
+async def _take(door: Door, command: dict[str, Any], request: Request, recording: Recording) -> Ack:
+    head = request.headers
+    command["payload"]["audio"] = recording.told() | {"sha256": await _digest(recording.data)}
+    key = from_header(head["idempotency-key"].encode("latin-1")) if "idempotency-key" in head else None
+    with serve_span(incoming(head.get("traceparent")), SPAN) as trace:
+        return await door.take(command, "voice", traceparent=trace.child_header(), key=key, recording=recording.data)
+
+
+async def _read(request: Request, receive: Receive, rate: int | None, settings: Settings) -> Recording:
     if not may_open(request.scope["headers"], settings.allowed_origins):
         # a browser lets any page send this without asking whether it may, and nobody would see it speak
         raise Problem("forbidden_origin", "pages of this origin are not among DUALLOOP_ALLOWED_ORIGINS")
-    body = await read_body(request.receive, settings.max_audio + OVERHEAD)
+    body = await read_body(receive, settings.max_audio + OVERHEAD)
     return recording_of(body, request.headers.get("content-type", ""), rate, settings.max_audio)
 
 
