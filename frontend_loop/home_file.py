@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple
 from shared.clock import now_ms, rfc3339
 from shared.errors import RedisAwayError
 from shared.home import MAX_BYTES, Inventory, InventoryError, read
-from shared.home_store import Stored, fetch, furnish, tell_trouble
+from shared.home_store import Stored, fetch, furnish, glance, tell_trouble
 from shared.logs import get
 from shared.loop import After, Answer, Idle, Loop
 from shared.redis import Link
@@ -133,7 +133,7 @@ class HomeFile:
 
     async def _once(self) -> Answer:
         try:
-            stored = await fetch(self._link)
+            stored = await glance(self._link)
             stamp = await asyncio.to_thread(_stamp, self._path)
             if self._agreed != Agreed(stamp, stored.revision, stored.changed_at or 0) or self._stale(stored):
                 async with self.held():

@@ -43,8 +43,20 @@ async def fetch(link: Link) -> Stored:
     Raises:
         RedisAwayError: it cannot be read now.
     """
-    found = await link.call("HMGET", keys.HOME, "revision", "document", "changed_at", "trouble")
-    revision, document, changed_at, trouble = found
+    return _stored(*await link.call("HMGET", keys.HOME, "revision", "document", "changed_at", "trouble"))
+
+
+async def glance(link: Link) -> Stored:
+    """All of it but the document, which is told as None: it may be a megabyte, and who only looks does so every second.
+
+    Raises:
+        RedisAwayError: it cannot be read now.
+    """
+    revision, changed_at, trouble = await link.call("HMGET", keys.HOME, "revision", "changed_at", "trouble")
+    return _stored(revision, None, changed_at, trouble)
+
+
+def _stored(revision: bytes | None, document: bytes | None, changed_at: bytes | None, trouble: bytes | None) -> Stored:
     return Stored(
         EMPTY.revision if revision is None else revision.decode(),
         document,

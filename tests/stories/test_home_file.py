@@ -89,6 +89,12 @@ def written(path: Path) -> list[str]:
     return [area.id for area in read(path.read_bytes()).areas]
 
 
+async def sent(link: Link) -> int:
+    """Bytes that Redis has told since it runs."""
+    told = str(await link.call("INFO", "stats"))
+    return int(told.partition("total_net_output_bytes:")[2].partition("\\r")[0])
+
+
 async def trouble(link: Link) -> str | None:
     stored = await fetch(link)
     return None if stored.trouble is None else str(stored.trouble["detail"])
@@ -104,6 +110,17 @@ async def test_an_edit_is_taken_in_and_workers_see_it(link: Link, path: Path, fi
         assert await book.refresh(link)
         assert tuple(area.id for area in book.current().areas) == rooms
         assert not await book.refresh(link)
+
+
+async def test_who_looks_and_sees_nothing_new_reads_no_document(link: Link, path: Path, file: HomeFile) -> None:
+    edit(path, *(f"room_{n}" for n in range(500)))
+    await file._once()
+    document = (await fetch(link)).document
+    assert document is not None
+    before = await sent(link)
+    for _ in range(5):
+        await file._once()
+    assert await sent(link) - before < 3 * len(document)
 
 
 async def test_a_bad_file_changes_nothing_and_its_sentence_is_told_until_it_is_put_right(
