@@ -91,10 +91,21 @@ class EndPointer:
             self.over = True
         return self.span
 
+    @property
+    def pause(self) -> Span | None:
+        """The speech as it will be if it has ended by now; None: nobody speaks, or has only just fallen silent."""
+        return self._span() if self.speaking and self._quiet >= self._margin else None
+
+    @property
+    def _margin(self) -> int:
+        return round(self._patience.margin_s / FRAME_S)
+
+    def _span(self, *, cut: bool = False) -> Span:
+        start, end = max(0, self._first - self._margin), min(self._at, self._last + 1 + self._margin)
+        return Span(start * FRAME, end * FRAME, cut)
+
     def _end(self, *, cut: bool = False) -> None:
-        margin = round(self._patience.margin_s / FRAME_S)
-        start, end = max(0, self._first - margin), min(self._at, self._last + 1 + margin)
-        self.span, self.over = Span(start * FRAME, end * FRAME, cut), True
+        self.span, self.over = self._span(cut=cut), True
 
 
 class Ear:

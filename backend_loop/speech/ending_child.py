@@ -44,9 +44,10 @@ _STREAMS: Final[OrderedDict[str, _Stream]] = OrderedDict()
 
 
 def answer(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Whether somebody speaks now, whether he has ended, and from which second to which he has spoken.
+    """Whether somebody speaks now, whether he has ended, and from which second to which he has spoken, if he has.
 
-    `at` is the number of bytes that the stream had before these.
+    The last is told as well while he pauses: it will be so if he does not go on. `at` is the number of bytes that the
+    stream had before these.
     """
     name, at = run["stream"], run["at"]
     if at == 0:
@@ -59,6 +60,6 @@ def answer(run: Mapping[str, Any]) -> dict[str, Any]:
     pointer = stream.feed(b64decode(run["pcm"]), last=run["last"])
     if pointer.over:
         del _STREAMS[name]
-    span = pointer.span
+    span = pointer.span or pointer.pause
     said = None if span is None else (span.start / RATE, span.end / RATE)
     return {"speaking": pointer.speaking, "over": pointer.over, "said": said}

@@ -7,6 +7,7 @@ it is there for whoever goes on.
 import asyncio
 import contextlib
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,8 +28,11 @@ log = get(__name__)
 HOLD_MS: Final = 750
 """For so long nobody else listens to what this worker has taken; renewed three times in that."""
 
-PARTIAL_S: Final = 0.7
+PARTIAL_S: Final = 1.0
 """What is said anew before it is worth saying again what somebody seems to say."""
+
+REST: Final = 2.0
+"""Of what it takes to say it: a slow machine guesses less, so that the last word does not wait for guesses."""
 
 TRIES: Final = 3
 AGAIN_S: Final = 0.2
@@ -83,6 +87,9 @@ class VoiceSession:
         self._pcm, self._pieces, self._ended = bytearray(), 0, False
         self._stir, self._news = asyncio.Event(), asyncio.Event()
         self._guessed_at, self._guess = 0, ""
+        self._clock = asyncio.get_running_loop().time
+        self._rested_at = 0.0
+        self._early: tuple[bytes, asyncio.Task[dict[str, Any]]] | None = None
 
     def stir(self) -> None:
         """It goes on, or is over."""
@@ -102,9 +109,12 @@ class VoiceSession:
     async def _heard(self, group: asyncio.TaskGroup) -> dict[str, Any]:
         """What was said, or why that is not known."""
         try:
-            return await self._understand(await self._listen(group))
+            said = await self._listen(group)
         except ServiceRefused as fault:
             return {"problem": "refused", "detail": str(fault)}
+        if self._early is not None and self._early[0] == said:
+            return await self._early[1]
+        return await self._understand(said)
 
     async def _hold(self) -> None:
         """Take what is said, and keep everybody else from it."""
@@ -136,7 +146,7 @@ class VoiceSession:
             if heard["over"] or last:
                 return self._said(heard["said"])
             if heard["speaking"] and self._ears.guesses:
-                self._guess_now(group)
+                self._guess_now(group, self._said(heard["said"]))
 
     async def _feed(self, at: int, upto: int, *, last: bool) -> dict[str, Any]:
         """Have the child hear more of it; one that has forgotten what was before hears all of it again."""
@@ -157,7 +167,7 @@ class VoiceSession:
                 return heard
         return {"speaking": False, "over": True, "said": (0.0, upto / WIDTH / self._rate)}
 
-    def _said(self, span: tuple[float, float] | None) -> bytes:
+    def _said(self, span: Sequence[float] | None) -> bytes:
         if span is None:
             return b""
         start, end = (round(seconds * self._rate) * WIDTH for seconds in span)
@@ -170,25 +180,42 @@ class VoiceSession:
         for n in range(TRIES):
             try:
                 return (await self._ears.listen(said, self._rate, self._language))._asdict()
+            except ServiceRefused as fault:
+                return {"problem": "refused", "detail": str(fault)}
             except ServiceUnavailable as fault:
                 why = str(fault)
                 await asyncio.sleep(AGAIN_S * n)
         return {"problem": "unavailable", "detail": why}
 
-    def _guess_now(self, group: asyncio.TaskGroup) -> None:
-        """Say what somebody seems to say, unless that was done a moment ago."""
-        fresh = len(self._pcm) - self._guessed_at >= PARTIAL_S * self._rate * WIDTH
-        if fresh and not self._guessing.locked():
+    def _guess_now(self, group: asyncio.TaskGroup, said: bytes) -> None:
+        """Who pauses may have ended: it is understood while that is waited for. Who goes on is told of it by parts."""
+        if said:
+            if self._early is None or self._early[0] != said:
+                self._early = said, group.create_task(self._tell(said))
+                self._guessed_at = len(self._pcm)
+        elif (
+            len(self._pcm) - self._guessed_at >= PARTIAL_S * self._rate * WIDTH
+            and self._clock() >= self._rested_at
+            and not self._guessing.locked()
+        ):
             self._guessed_at = len(self._pcm)
-            group.create_task(self._partial(bytes(self._pcm)))
+            group.create_task(self._part(bytes(self._pcm)))
 
-    async def _partial(self, pcm: bytes) -> None:
-        with contextlib.suppress(ServiceRefused, ServiceUnavailable, RedisAwayError):  # what comes at the end says why
-            async with self._guessing:
-                text = (await self._ears.listen(pcm, self._rate, self._language)).text
-            if text and text != self._guess:
-                self._guess = text
+    async def _part(self, pcm: bytes) -> None:
+        async with self._guessing:
+            began = self._clock()
+            await self._tell(pcm)
+            self._rested_at = self._clock() + REST * (self._clock() - began)
+
+    async def _tell(self, pcm: bytes) -> dict[str, Any]:
+        """Say what somebody seems to say."""
+        told = await self._understand(pcm)
+        text = told.get("text", "")
+        if text and text != self._guess:
+            self._guess = text
+            with contextlib.suppress(RedisAwayError, GoneError):  # what comes at the end counts
                 await self._say({"partial": text}, final=False)
+        return told
 
     async def _say(self, told: dict[str, Any], *, final: bool) -> None:
         await self._place.run("say", self._place.id, to_json(told), int(final))

@@ -16,6 +16,7 @@ from tests.benchmarks.calm import calm
 from tests.benchmarks.client import Client
 from tests.benchmarks.figure import Benchmark, Row, Sample, Size, percentile
 from tests.benchmarks.latency import URGENT, times
+from tests.benchmarks.speaking import Said, lamp_s
 from tests.benchmarks.stage import LOCAL, Stage
 from tests.home import Home, running_home
 from tests.waiting import until
@@ -42,12 +43,14 @@ def _measure(stage: Stage, size: Size) -> dict[str, Sample]:
         _ask(port, "/v1/voice", SAID)  # the engine is loaded
         calm(size.patience_s)
         idle, lamps = _accepts(port, many), [_lamp(home, port) for _ in range(size.of(30))]
+        said = Said(SAID)
+        ends = [_spoken(home, port, said) for _ in range(2 if size.quick else 10)]
         with _speaking(port) as heard:
             busy = _accepts(port, many)
         if not heard:
             raise RuntimeError("nothing was heard while it was measured")
     spoken, typed = (percentile(taken, 0.5) * 1e3 for taken in zip(*lamps, strict=True))
-    samples = {"voice-lamp": Sample(spoken, typed)}
+    samples = {"voice-lamp": Sample(spoken, typed), "voice-stream": Sample(percentile(ends, 0.5) * 1e3, spoken)}
     for share, name in ((0.5, "p50"), (0.95, "p95")):
         samples[f"voice-accept-{name}"] = Sample(percentile(busy, share) * 1e3, percentile(idle, share) * 1e3)
     return samples
@@ -66,9 +69,15 @@ def _lamp(home: Home, port: int) -> tuple[float, float]:
         begun = time.perf_counter()
         told = _ask(port, path, body)
         taken.append(time.perf_counter() - begun)
-        if not told["freshness"]["verified"] or home.look(LAMP)["value"]["power"] != "on":
+        if not (told["freshness"] or {}).get("verified") or home.look(LAMP)["value"]["power"] != "on":
             raise RuntimeError(f"the lamp is not on: {told}")
     return taken[0], taken[1]
+
+
+def _spoken(home: Home, port: int, said: Said) -> float:
+    """Seconds from the end of speech to the answer that the lamp was seen to be on."""
+    home.hand(LAMP, power="off")
+    return lamp_s(port, said)
 
 
 @contextlib.contextmanager
@@ -111,6 +120,7 @@ VOICE = Benchmark(
         Row("voice-accept-p50", f"accept while {SPEAKERS} speak, p50", "ms", "idle"),
         Row("voice-accept-p95", f"accept while {SPEAKERS} speak, p95", "ms", "idle"),
         Row("voice-lamp", "recording to lamp seen on, p50", "ms", "typed"),
+        Row("voice-stream", "end of speech to lamp seen on, p50", "ms", "recording"),
     ),
     _measure,
 )

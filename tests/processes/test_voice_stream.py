@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -46,7 +46,7 @@ async def stack(
 ) -> AsyncIterator[Stack]:
     folder = tmp_path_factory.mktemp("stream")
     (folder / "home.json").write_bytes(INVENTORY.read_bytes())
-    env = {
+    env: dict[str, Any] = {
         "DUALLOOP_HOME_URL": house.url,
         "DUALLOOP_HOME_FILE": str(folder / "home.json"),
         "DUALLOOP_SPEECH_URL": f"http://127.0.0.1:{speech.port}/v1",
@@ -71,12 +71,12 @@ def home(house: Home) -> Home:
 
 
 @pytest.fixture
-def store(stack: Stack) -> Iterator[redis.Redis]:
+def store(stack: Stack) -> Iterator[Any]:
     with redis.Redis.from_url(stack.redis_url) as store:
         yield store
 
 
-async def listener(stack: Stack, store: redis.Redis) -> Part:
+async def listener(stack: Stack, store: Any) -> Part:
     """The worker that listens to the one voice session there is."""
 
     def owner() -> bytes | None:
@@ -101,7 +101,7 @@ async def answered(talk: Talk, home: Home, before: int) -> None:
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("how", ["killed", "stopped", "its child killed"])
 async def test_who_listens_dies_and_what_was_said_is_understood_all_the_same(
-    stack: Stack, home: Home, store: redis.Redis, speech: Receiver, how: str
+    stack: Stack, home: Home, store: Any, speech: Receiver, how: str
 ) -> None:
     speech.deliveries.clear()
     speech.answers.append(hears("turn on the kitchen light"))
@@ -135,7 +135,7 @@ def speaking_children(part: Part) -> list[int]:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_foreground_that_dies_leaves_nothing_for_long(stack: Stack, store: redis.Redis) -> None:
+async def test_a_foreground_that_dies_leaves_nothing_for_long(stack: Stack, store: Any) -> None:
     async with talking(voice(stack)) as talk:
         await speak(talk, SAID[:HALF])
         await listener(stack, store)
@@ -147,7 +147,7 @@ async def test_a_foreground_that_dies_leaves_nothing_for_long(stack: Stack, stor
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_foreground_that_goes_says_so_and_asks_to_say_it_again(stack: Stack, store: redis.Redis) -> None:
+async def test_a_foreground_that_goes_says_so_and_asks_to_say_it_again(stack: Stack, store: Any) -> None:
     async with talking(voice(stack)) as talk:
         await speak(talk, SAID[:HALF])
         await listener(stack, store)
@@ -160,7 +160,7 @@ async def test_a_foreground_that_goes_says_so_and_asks_to_say_it_again(stack: St
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_where_nobody_listens_who_speaks_is_told_within_two_seconds(stack: Stack, store: redis.Redis) -> None:
+async def test_where_nobody_listens_who_speaks_is_told_within_two_seconds(stack: Stack, store: Any) -> None:
     for part in stack.workers:
         part.kill()
     async with talking(voice(stack)) as talk:

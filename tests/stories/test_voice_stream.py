@@ -32,7 +32,7 @@ def samples(name: str) -> bytes:
     """Of a recording, at 16,000 a second."""
     with wave.open(io.BytesIO((AUDIO / f"{name}.wav").read_bytes())) as file:
         assert (file.getframerate(), file.getnchannels(), file.getsampwidth()) == (RATE, 1, 2)
-        return file.readframes(file.getnframes())
+        return bytes(file.readframes(file.getnframes()))
 
 
 def silence(seconds: float) -> bytes:
@@ -58,7 +58,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 async def stack(module_redis_url: str, house: Home, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
     folder = tmp_path_factory.mktemp("voice")
     (folder / "home.json").write_bytes(INVENTORY.read_bytes())
-    env = {
+    env: dict[str, Any] = {
         "DUALLOOP_HOME_URL": house.url,
         "DUALLOOP_HOME_FILE": str(folder / "home.json"),
         "DUALLOOP_VOICE_SESSIONS": "2",
@@ -85,12 +85,12 @@ def home(house: Home) -> Home:
 
 
 @pytest.fixture
-def store(module_redis_url: str) -> Iterator[redis.Redis]:
+def store(module_redis_url: str) -> Iterator[Any]:
     with redis.Redis.from_url(module_redis_url) as store:
         yield store
 
 
-def left(store: redis.Redis) -> list[bytes]:
+def left(store: Any) -> list[bytes]:
     """What voice sessions have left behind."""
     found: list[bytes] = [*store.keys("*}:stream*"), *store.keys("*}:spoken*")]
     return found
@@ -106,7 +106,7 @@ async def understood(talk: Talk) -> dict[str, Any]:
 
 
 async def test_what_is_said_is_understood_done_and_answered_by_what_was_seen(
-    stack: Stack, home: Home, store: redis.Redis
+    stack: Stack, home: Home, store: Any
 ) -> None:
     async with talking(voice(stack)) as talk:
         await speak(talk, samples("en01-a"))
@@ -156,7 +156,7 @@ async def test_samples_come_at_any_rate_and_frames_may_end_amid_one(stack: Stack
     assert "living room" in final["text"]
 
 
-async def test_who_says_nothing_is_told_so(stack: Stack, store: redis.Redis) -> None:
+async def test_who_says_nothing_is_told_so(stack: Stack, store: Any) -> None:
     async with talking(voice(stack)) as talk:
         await speak(talk, silence(5.5))
         nobody = await understood(talk)
@@ -177,7 +177,7 @@ async def test_a_language_that_nobody_knows_is_refused_with_a_sentence(stack: St
     assert "English" in refused["problem"]["detail"]
 
 
-async def test_who_goes_on_for_too_long_is_closed(stack: Stack, store: redis.Redis) -> None:
+async def test_who_goes_on_for_too_long_is_closed(stack: Stack, store: Any) -> None:
     async with talking(voice(stack)) as talk:
         hum = samples("en01-a")
         await talk.say("start", ref=1)
@@ -214,7 +214,7 @@ async def test_a_socket_that_makes_no_sense_is_refused_at_its_handshake(stack: S
     assert refused.value.response.status_code == 422
 
 
-async def test_no_more_speak_than_may_and_who_has_gone_makes_room(stack: Stack, store: redis.Redis) -> None:
+async def test_no_more_speak_than_may_and_who_has_gone_makes_room(stack: Stack, store: Any) -> None:
     async with talking(voice(stack)) as one, talking(voice(stack)) as two:
         await one.raw(silence(0.1))
         await two.raw(silence(0.1))
@@ -231,7 +231,7 @@ async def test_no_more_speak_than_may_and_who_has_gone_makes_room(stack: Stack, 
 
 
 async def test_near_the_limit_of_the_memory_nobody_is_listened_to_and_commands_are_taken(
-    stack: Stack, store: redis.Redis
+    stack: Stack, store: Any
 ) -> None:
     store.config_set("maxmemory", int(int(store.info("memory")["used_memory"]) * 1.5))
     try:
