@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive
 
 from frontend_loop.door import Ack, Door
-from frontend_loop.idempotency import from_header
+from frontend_loop.idempotency import agreed, from_header
 from frontend_loop.ingress.http import KEY_HEADER, PREFER_HEADER, Commands, preferred, read_body
 from frontend_loop.multipart import OVERHEAD
 from frontend_loop.origins import may_open
@@ -63,7 +63,8 @@ def voice_router(door: Door, commands: Commands, settings: Settings) -> APIRoute
         command |= {"type": TYPE, "payload": {} if locale is None else {"locale": locale}, "deadline_s": deadline_s}
         with room.of(request.receive) as receive:
             ack = await _take(door, command, request, await _read(request, receive, rate, settings))
-        status, headers, body = await commands.told(ack, preferred(request.headers.get("prefer", "")), request.receive)
+        wait_s = preferred(",".join(request.headers.getlist("prefer")))
+        status, headers, body = await commands.told(ack, wait_s, request.receive)
         response = Response(body, status)
         response.raw_headers.extend(headers)
         return response
@@ -74,7 +75,9 @@ def voice_router(door: Door, commands: Commands, settings: Settings) -> APIRoute
 async def _take(door: Door, command: dict[str, Any], request: Request, recording: Recording) -> Ack:
     head = request.headers
     command["payload"]["audio"] = recording.told() | {"sha256": await _digest(recording.data)}
-    key = from_header(head["idempotency-key"].encode("latin-1")) if "idempotency-key" in head else None
+    key: str | None = None
+    for value in head.getlist("idempotency-key"):
+        key = agreed(from_header(value.encode("latin-1")), key)
     with serve_span(incoming(head.get("traceparent")), SPAN) as trace:
         return await door.take(command, "voice", traceparent=trace.child_header(), key=key, recording=recording.data)
 

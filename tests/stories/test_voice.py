@@ -150,6 +150,9 @@ async def test_the_same_key_is_the_same_command(client: httpx.AsyncClient, store
     assert done["status"] == "SUCCEEDED", done
     late = await client.post("/v1/voice", content=recording("en01-a"), headers=key)
     assert (late.json(), kept(store)) == (first.json(), []), "nothing is laid down for what has ended"
+    two = [("idempotency-key", "said-once"), ("idempotency-key", "said-twice")]
+    other = await client.post("/v1/voice", content=recording("en01-a"), headers=two)
+    assert (other.status_code, other.json()["code"]) == (422, "invalid")
     other = await client.post("/v1/voice", content=recording("en01-b"), headers=key)
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
 
