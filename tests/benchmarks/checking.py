@@ -12,7 +12,9 @@ import uvicorn
 
 from frontend_loop.app import SERVER
 from frontend_loop.door import Door
+from frontend_loop.feed import Feed
 from frontend_loop.ingress.http import Commands
+from frontend_loop.results import Results
 from shared.clock import now_ms
 from shared.fleet import Fleet
 from shared.redis import Link
@@ -28,15 +30,17 @@ class Unwritten(Door):
         return now_ms(), False
 
 
-async def _door(url: str) -> Unwritten:
+async def _commands(url: str) -> Commands:
     link = await Link(url).open(wait_s=10)
     fleet, catalogue = Fleet(1), (await open_door(link))._catalogue
     await fleet.join(link)
     await link.close()
-    return Unwritten(link, fleet, catalogue, Settings(_env_file=None), "")
+    settings = Settings(_env_file=None)
+    door = Unwritten(link, fleet, catalogue, settings, "")
+    return Commands(door, Results(Feed(link, 1), fleet), settings)
 
 
 if __name__ == "__main__":
-    door = asyncio.run(_door(sys.argv[2]))
+    commands = asyncio.run(_commands(sys.argv[2]))
     options = SERVER | {"http": "httptools", "lifespan": "off"}
-    uvicorn.run(Commands(door, Settings(_env_file=None)), host=LOCAL, port=int(sys.argv[1]), **options)
+    uvicorn.run(commands, host=LOCAL, port=int(sys.argv[1]), **options)
