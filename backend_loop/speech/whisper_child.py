@@ -12,13 +12,13 @@ import numpy as np
 from backend_loop.speech.refusal import Refusal
 
 _PROMPTS: Final = {
-    "zh": "以下是普通话的家居指令：打开，关闭，调到，亮度，百分之，度，播放，暂停。{}。",
-    "en": "Commands to a home: turn on, turn off, set to, open, close, play, pause. {}.",
+    "zh": ("以下是普通话的句子：{}。", 60),
+    "en": ("Home commands: turn on, turn off, set to 20 degrees, play music, pause. {}.", 150),
 }
-"""What is said of devices, and then their names; a sentence in simplified signs keeps the model to these."""
+"""How names are told, and with how many characters of them; measured, tests/processes/test_speech_score.py. A sentence in
+simplified signs keeps the model to these; more names crowd out what else is said."""
 
-_PROMPT: Final = 120
-"""Characters of names: more of them crowd out what else is said."""
+_OTHERS: Final = ("{}", 150)
 
 
 def answer(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,8 +45,9 @@ def answer(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _prompt(language: str, hints: Sequence[str]) -> str | None:
-    names = ("，" if language == "zh" else ", ").join(hints)[:_PROMPT]
-    return _PROMPTS.get(language, "{}").format(names) if names else None
+    form, most = _PROMPTS.get(language, _OTHERS)
+    names = ("，" if language == "zh" else ", ").join(hints)[:most]
+    return form.format(names) if names else None
 
 
 @lru_cache(maxsize=1)

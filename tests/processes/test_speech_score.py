@@ -11,8 +11,8 @@ from tests.speech_scores import scores, table, whisper_dir
 EMBEDDED = 19
 """Of 20 English recordings: measured twice, and it hears the same each time."""
 
-WHISPER = {"en": 16, "zh": 9}
-"""Of 20 and of 10: base, int8, after repair."""
+WHISPER = {"en": 18, "zh": 9}
+"""Of 20 and of 10: base, int8, after repair; measured were 19 and 10, and a thread more or less changes one."""
 
 
 async def test_the_embedded_engine_understands_the_english_recordings() -> None:
