@@ -15,8 +15,8 @@ _PROMPTS: Final = {
     "zh": ("以下是普通话的句子：{}。", 60),
     "en": ("Home commands: turn on, turn off, set to 20 degrees, play music, pause. {}.", 150),
 }
-"""How names are told, and with how many characters of them; measured, tests/processes/test_speech_score.py. A sentence in
-simplified signs keeps the model to these; more names crowd out what else is said."""
+"""How names are told, and with how many characters of them: more crowd out what else is said; measured, see
+tests/processes/test_speech_score.py. A sentence in simplified signs keeps the model to these."""
 
 _OTHERS: Final = ("{}", 150)
 
