@@ -123,7 +123,8 @@ class Station:
 
     async def _greet(self, client: aiomqtt.Client) -> None:
         topics = [*self._dialect.subscriptions(), *(f"{ACTS}/{self._dialect.prefix}/{name}" for name in self._entities)]
-        await client.subscribe([(topic, 1) for topic in topics])
+        # at QoS 1 a broker holds back what is not acknowledged yet, and a set would come before what announces it
+        await client.subscribe([(topic, 0) for topic in topics])
         self._outgoing = asyncio.Queue(MOST)  # what was to be said before is old
         for message in self._hello():
             await client.publish(*message[:2], qos=1, retain=message.retain)
