@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from frontend_loop.feed import Feed
 from frontend_loop.utterance import Locale
@@ -86,7 +86,7 @@ class VoiceSession:
             Problem: 503, there is no room.
             RedisAwayError: nothing was opened.
         """
-        head = to_json({"rate": self.speaker.rate, "locale": self.speaker.locale})
+        head = self.speaker.model_dump_json(include={"rate", "locale", "session"})
         self._took(await self._link.run("speak", self._prefix, "open", self.id, KEEP_MS, self._share, front, head))
 
     async def push(self, samples: bytes) -> None:

@@ -1,16 +1,19 @@
 """The voice sessions that one worker listens to: taken as soon as somebody speaks, given back where it stops."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from pydantic_core import from_json
 
+from backend_loop.sessions import Sessions
 from backend_loop.speech.ears import Ears
 from backend_loop.speech.processes import SpeechProcesses
 from backend_loop.speech.voice_session import HOLD_MS, Place, VoiceSession
 from shared import keys
+from shared.envelope import TENANT
 from shared.errors import RedisAwayError
+from shared.fleet import Fleet
 from shared.home import Inventory
 from shared.logs import get
 from shared.loop import After, Answer, Idle, Loop
@@ -50,6 +53,7 @@ class Voices:
         self._hints = Link(
             redis_url, timeout_s=settings.redis_timeout_s, channels=tuple(channels), on_message=self._hear
         )
+        self._speakers = Sessions(self._link, Fleet(settings.shards), settings)
         self._open, self._guessing = False, asyncio.Lock()
         self._sessions: dict[str, VoiceSession] = {}
         self._shards: dict[str, int] = {}
@@ -106,33 +110,38 @@ class Voices:
             return After(AGAIN_S)  # whose link says so in the log
         return Idle()
 
-    def _begin(self, shard: int, id_: str, head: dict[str, object]) -> None:
-        if id_ in self._sessions:
+    def _begin(self, shard: int, id_: str, head: Mapping[str, Any]) -> None:
+        if id_ in self._shards:
             return  # its hold had lapsed, and nobody else came: it goes on
-        rate, locale = head["rate"], head["locale"]
-        assert isinstance(rate, int)  # noqa: S101  the foreground's own words
-        language = locale if isinstance(locale, str) else next(iter(self._home().languages), "en")
-        session = VoiceSession(
-            Place(self._link, shard, id_, self._worker),
-            rate,
-            language,
-            ears=self._ears,
-            ending=self._ending,
-            guessing=self._guessing,
-            most_s=self._settings.speech_s - SPARE_S,
-        )
-        self._sessions[id_], self._shards[id_] = session, shard
-        task = asyncio.get_running_loop().create_task(self._listen(session, id_), name=f"voice {id_}")
+        self._shards[id_] = shard
+        task = asyncio.get_running_loop().create_task(self._listen(shard, id_, head), name=f"voice {id_}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _listen(self, session: VoiceSession, id_: str) -> None:
+    async def _listen(self, shard: int, id_: str, head: Mapping[str, Any]) -> None:
         try:
+            session = self._sessions[id_] = VoiceSession(
+                Place(self._link, shard, id_, self._worker),
+                head["rate"],
+                await self._language(head["locale"], head["session"]),
+                ears=self._ears,
+                ending=self._ending,
+                guessing=self._guessing,
+                most_s=self._settings.speech_s - SPARE_S,
+            )
             await session.run()
         except* RedisAwayError as errors:
             log.warning("voice not told", stream=id_, error=str(errors.exceptions[0]))
         except* Exception:
             log.exception("voice failed", stream=id_)
         finally:
-            del self._sessions[id_], self._shards[id_]
+            self._sessions.pop(id_, None)
+            del self._shards[id_]
             self.loop.wake()
+
+    async def _language(self, locale: str | None, session: str | None) -> str:
+        """Of who speaks: as he says, as he has said in his session, or as it is spoken in this home."""
+        if locale is None and session is not None:
+            met = await self._speakers.meet(TENANT, session, "", area=None, language=None)
+            locale = met.language
+        return locale or next(iter(self._home().languages), "en")

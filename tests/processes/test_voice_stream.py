@@ -1,5 +1,6 @@
 """Processes die while somebody speaks: another one goes on listening, or who speaks is told, and nothing stays."""
 
+import asyncio
 import os
 import signal
 import time
@@ -50,7 +51,6 @@ async def stack(
         "DUALLOOP_HOME_URL": house.url,
         "DUALLOOP_HOME_FILE": str(folder / "home.json"),
         "DUALLOOP_SPEECH_URL": f"http://127.0.0.1:{speech.port}/v1",
-        "DUALLOOP_LEASE_S": "1.5",
     }
     async with running(module_redis_url, folder, workers=0, **env) as stack:
         front = Front(stack.foregrounds[0])
@@ -162,7 +162,7 @@ async def test_a_foreground_that_goes_says_so_and_asks_to_say_it_again(stack: St
 @pytest.mark.asyncio(loop_scope="module")
 async def test_where_nobody_listens_who_speaks_is_told_within_two_seconds(stack: Stack, store: Any) -> None:
     for part in stack.workers:
-        part.kill()
+        part.freeze()
     async with talking(voice(stack)) as talk:
         began = time.monotonic()
         await speak(talk, SAID[:HALF])
@@ -171,4 +171,68 @@ async def test_where_nobody_listens_who_speaks_is_told_within_two_seconds(stack:
         assert (told["problem"]["code"], told["problem"]["retryable"]) == ("speech_unavailable", True)
         assert took < 2.5, "two seconds, and what a busy machine adds"
     await eventually(lambda: not left(store), what="nothing of it is left")
-    await stack.start(stack.workers)
+    for part in stack.workers:
+        part.thaw()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_was_said_to_its_end_is_understood_and_taken_in_before_a_foreground_goes(
+    stack: Stack, home: Home, speech: Receiver
+) -> None:
+    heard, before = asyncio.Event(), len(home.acts(LAMP))
+
+    async def late(receiver: Receiver, writer: asyncio.StreamWriter) -> None:
+        await heard.wait()
+        await hears("turn on the kitchen light")(receiver, writer)
+
+    speech.deliveries.clear()
+    speech.answers.append(late)
+    async with talking(voice(stack)) as talk:
+        await speak(talk, SAID)
+        await talk.say("end")
+        await eventually(lambda: speech.deliveries, what="it is listened to")
+        stack.foregrounds[0].running.send_signal(signal.SIGTERM)
+        await talk.until(lambda frame: frame["op"] == "draining")
+        heard.set()
+        closed = await talk.rest()
+    ops = [frame["op"] for frame in talk.frames]
+    assert closed.rcvd is not None
+    assert (closed.rcvd.code, ops[:3]) == (1012, ["draining", "final", "ack"])
+    await eventually(lambda: len(home.acts(LAMP)) == before + 1, what="it is done")
+    await stack.foregrounds[0].stop()
+    await stack.foregrounds[0].start()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_who_speaks_is_heard_in_the_language_of_his_session(stack: Stack, home: Home, speech: Receiver) -> None:
+    async with talking(voice(stack, "session=mine")) as talk:
+        for n, locale in enumerate(("zh-CN", None)):
+            speech.deliveries.clear()
+            speech.answers.append(hears("打开厨房的灯"))
+            await talk.say("start", ref=n, **({"locale": locale} if locale else {}))
+            await speak(talk, SAID)
+            await talk.say("end")
+            ack = await talk.until(lambda frame: frame["op"] in {"ack", "error"})
+            assert (await talk.result(ack["correlation_id"], 40))["status"] == "SUCCEEDED"
+            assert b'name="language"\r\n\r\nzh' in speech.deliveries[0].body
+    assert home.look(LAMP)["value"]["power"] == "on"
+
+
+@pytest.mark.long
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_redis_that_hangs_is_told_of_and_nothing_stays_behind(
+    stack: Stack, home: Home, store: Any, speech: Receiver
+) -> None:
+    before = len(home.acts(LAMP))
+    async with talking(voice(stack)) as talk:
+        await speak(talk, SAID[:HALF])
+        await listener(stack, store)
+        store.execute_command("CLIENT", "PAUSE", 5_000, "ALL")
+        await speak(talk, SAID[HALF:])
+        assert (await understood(talk))["problem"]["code"] == "redis_unavailable"
+        await eventually(lambda: not left(store), what="nothing of it is left")
+        speech.answers.append(hears("turn on the kitchen light"))
+        await talk.say("start")
+        await speak(talk, SAID)
+        await talk.say("end")
+        await answered(talk, home, before)
