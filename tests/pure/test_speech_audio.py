@@ -95,7 +95,7 @@ def test_a_stream_whose_header_promises_more_is_read_as_far_as_it_goes() -> None
         (file(8_000, "FLAC", "PCM_16", sound=np.zeros(8_000 * 31)), None, "too_long"),
         (file(16_000, "WAV", "PCM_16", sound=np.zeros(0)), None, "empty"),
     ],
-    ids=lambda value: None if isinstance(value, bytes) else str(value),
+    ids=lambda value: f"{len(value)} bytes" if isinstance(value, bytes) else str(value),
 )
 def test_what_cannot_be_listened_to_is_refused_with_a_sentence(data: bytes, raw: Raw | None, code: str) -> None:
     with pytest.raises(Refusal) as refused:
