@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -33,7 +34,8 @@ def _measure(stage: Stage, size: Size) -> dict[str, Sample]:
     stage.empty()
     (stage.folder / "home.json").write_bytes(INVENTORY.read_bytes())
     with (
-        running_home(stage.folder) as home,
+        # of this measurement alone: with the Redis that is emptied, fences begin anew
+        running_home(Path(tempfile.mkdtemp(dir=stage.folder))) as home,
         stage.foreground() as (port, _),
         stage.background(DUALLOOP_HOME_URL=home.url),
     ):
