@@ -88,8 +88,12 @@ class Sessions:
         )
 
     async def did(self, tenant: str, name: str, task_id: str) -> None:
-        """A command was understood: it is the last one of its session from here on."""
+        """A command was understood, or may have been said: it is the last one of its session from here on."""
         await self._run("did", tenant, name, task_id)
+
+    async def undid(self, tenant: str, name: str, task_id: str) -> None:
+        """It may have been a command, and is none: nobody means it who says "cancel that"."""
+        await self._run("undid", tenant, name, task_id)
 
     async def ask(self, tenant: str, name: str, question: str, asked: Mapping[str, Any], within_s: float) -> str | None:
         """Open a question, for so long; who had another one open there is told that it is no more."""

@@ -19,14 +19,13 @@ from backend_loop.language import answers
 from backend_loop.language.interpreters import interpreter
 from backend_loop.language.meaning import Meaning
 from backend_loop.mission import Mission, state
-from backend_loop.missions.assistant_hearing import Speech, heard_as, to_be_asked, unheard, unspoken
-from backend_loop.missions.assistant_talk import ASKED_BACK, Kind, area_of, bears, due, ended, language_of, rows
+from backend_loop.missions.assistant_hearing import Recording, Speech, heard_as, to_be_asked, unheard, unspoken
+from backend_loop.missions.assistant_talk import ASKED_BACK, Kind, area_of, bears, before, due, ended, language_of, rows
 from backend_loop.missions.assistant_words import Word, said
 from backend_loop.missions.speech_transcribe import TYPE as HEARING
 from backend_loop.outcomes import Fail, Go, Outcome, Stop, WaitFor, WaitForChildren
 from backend_loop.sessions import ANSWERED, Question, Session
 from backend_loop.toolbox import ChildMission, Toolbox
-from shared.audio import KINDS, RATES, RAW
 from shared.clock import now_ms, parse_rfc3339, rfc3339
 from shared.sessions import TYPE
 from shared.status import Priority, Reason
@@ -47,18 +46,6 @@ HEARING_S: Final = 30.0
 CHILD_S: Final = 60.0
 END_S: Final = 1.0
 """What children leave of this mission's deadline, so that it ends with a sentence."""
-
-
-class Recording(BaseModel):
-    """What is said of a recording; itself it lies with the command, where `POST /v1/voice` has laid it."""
-
-    model_config = ConfigDict(extra="allow")
-
-    bytes: int = Field(ge=1)
-    kind: Annotated[str, Field(pattern=f"^({'|'.join((*KINDS, RAW))})$")]
-    rate: int | None = Field(
-        None, ge=RATES.start, lt=RATES.stop, description="samples a second of raw PCM; null: it is a file"
-    )
 
 
 def _text_or_audio(schema: dict[str, Any]) -> None:
@@ -126,8 +113,9 @@ class AssistantCommand(Mission):
         audio, end = tools.payload.audio, next((one for one in tools.children if one.type == HEARING), None)
         assert audio is not None, "RECEIVED has seen it"  # noqa: S101  the table says so
         if end is not None and end.ended:
-            return _transcribed(tools, end)
+            return await _settled(tools, _transcribed(tools, end))
         await _meet(tools)
+        await _did(tools, tools.task_id)  # as far as is known: who says "cancel that" while it is listened to means it
         wanted = {"recording": tools.task_id, "rate": audio.rate, "language": tools.context.language}
         tools.spawn(HEARING, wanted, name="hearing", deadline_s=min(HEARING_S, max(0.5, tools.remaining_s() - END_S)))
         return WaitForChildren("all", on_failure="continue")
@@ -137,22 +125,7 @@ class AssistantCommand(Mission):
         """A command of its own, a word to another one, or the answer to the question that this one has asked."""
         if tools.context.question is not None:
             return await _answered(tools, tools.context.question)
-        session = await _meet(tools)
-        read = await _read(tools, _text(tools), area_of(tools.envelope.area or session.area, tools.home))
-        meaning = heard_as(tools.context.speech, read)
-        if session.question is not None and meaning.control != "cancel":
-            told = await _to_question(tools, session.question, meaning)
-            if told is not None:
-                return told
-        if meaning.control == "cancel":
-            return await _cancel(tools, session)
-        if meaning.control is not None:
-            return _word(tools, "nothing_asked")
-        if (same := await _heard_elsewhere(tools)) is not None:
-            if _is_command(meaning):
-                await _did(tools, same)  # the next "cancel that" means this one, whichever microphone hears it
-            return _same(tools, same)
-        return await _begin(tools, meaning)
+        return await _settled(tools, await _understood(tools))
 
     @state("ASKING", acting=True, timeout_s=10)
     async def ask(self, tools: Toolbox[Payload, Context]) -> Outcome:
@@ -258,6 +231,34 @@ async def _read(tools: Tools, text: str, area: str | None) -> Meaning:
     return await asyncio.to_thread(read)
 
 
+async def _understood(tools: Tools) -> Outcome:
+    """What follows from an utterance that answers no question of its own."""
+    session = await _meet(tools)
+    read = await _read(tools, _text(tools), area_of(tools.envelope.area or session.area, tools.home))
+    meaning = heard_as(tools.context.speech, read)
+    if session.question is not None and meaning.control != "cancel":
+        told = await _to_question(tools, session.question, meaning)
+        if told is not None:
+            return told
+    if meaning.control == "cancel":
+        return await _cancel(tools, session)
+    if meaning.control is not None:
+        return _word(tools, "nothing_asked")
+    if (same := await _heard_elsewhere(tools)) is not None:
+        if _is_command(meaning):
+            await _did(tools, same)  # the next "cancel that" means this one, whichever microphone hears it
+        return _same(tools, same)
+    return await _begin(tools, meaning)
+
+
+async def _settled(tools: Tools, outcome: Outcome) -> Outcome:
+    """The outcome; a recording that holds no command was taken for one until now."""
+    ends = isinstance(outcome, Fail) or (isinstance(outcome, Go) and outcome.event == "told")
+    if ends and tools.payload.audio is not None and (session := tools.envelope.session):
+        await tools.sessions.undid(tools.envelope.tenant, session, tools.task_id)
+    return outcome
+
+
 async def _fill(tools: Tools, meaning: Meaning, text: str) -> Meaning:
     home = tools.home
     return await asyncio.to_thread(lambda: interpreter(home).fill(meaning, text))
@@ -347,7 +348,7 @@ async def _to_question(tools: Tools, question: Question, meaning: Meaning) -> Ou
 
 async def _cancel(tools: Tools, session: Session) -> Outcome:
     """Cancel the last command of the session, and no other."""
-    last = next((one for one in session.commands if one != tools.task_id), None)
+    last = before(session.commands, tools.task_id)
     if last is None:
         return _word(tools, "nothing_to_cancel")
     if (same := await _heard_elsewhere(tools)) is not None:

@@ -1,13 +1,14 @@
 """What the assistant makes of what was heard: whether it was understood, and whether that is sure enough. Pure."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from backend_loop.language.meaning import Meaning
 from backend_loop.missions.assistant_words import Word
 from backend_loop.toolbox import ChildMission
+from shared.audio import KINDS, RATES, RAW
 from shared.status import ErrorCode
 
 SURE: Final = 0.5
@@ -16,6 +17,18 @@ dangerous is asked in any case."""
 
 _UNHEARD: Final[Mapping[str, Word]] = {"language_not_spoken": "language_not_heard"}
 """Why a recording cannot be listened to, in the words of who listens; all else is the recording's."""
+
+
+class Recording(BaseModel):
+    """What is said of a recording; itself it lies with the command, where `POST /v1/voice` has laid it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    bytes: int = Field(ge=1)
+    kind: Annotated[str, Field(pattern=f"^({'|'.join((*KINDS, RAW))})$")]
+    rate: int | None = Field(
+        None, ge=RATES.start, lt=RATES.stop, description="samples a second of raw PCM; null: it is a file"
+    )
 
 
 class Speech(BaseModel):

@@ -54,6 +54,12 @@ def area_of(said: str | None, inventory: Inventory) -> str | None:
     return None
 
 
+def before(commands: Sequence[str], task_id: str) -> str | None:
+    """The last command before this one, of those that are known, the newest first; None: there is none."""
+    said = list(commands)
+    return next(iter(said[said.index(task_id) + 1 :] if task_id in said else said), None)
+
+
 def bears(kind: Kind, meaning: Meaning, filled: Meaning | None) -> Bearing:
     """What an utterance is to the question of another command.
 

@@ -67,6 +67,11 @@ class KitSessions(Sessions):
             kept["commands"] = " ".join([task_id, *known][:MOST])
         return b"OK"
 
+    def _undid(self, name: str, task_id: str) -> bytes:
+        kept = self._memory.sessions.setdefault(name, {})
+        kept["commands"] = " ".join(one for one in kept.get("commands", "").split() if one != task_id)
+        return b"OK"
+
     def _ask(self, name: str, question: str, open_ms: str, asked: str) -> list[bytes]:
         kept = self._memory.sessions.setdefault(name, {})
         if kept.get("question") == question:

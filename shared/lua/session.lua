@@ -3,12 +3,12 @@
 -- KEYS      1 the prefix of the shard that the session, of hear the utterance, falls to
 -- ARGV      1 verb  2 "tenant:session", of hear "tenant:utterance"  3 ms to keep it, and then
 --           meet: 4 area 5 language ('': it was not said)
---           did:  4 id of a command
+--           did:  4 id of a command · undid: 4 id of what may have been one, and is none
 --           ask:  4 question, "id:n" 5 ms that it is open 6 what was asked, JSON
 --           take: 4 question 5 id of who takes it
 --           hear: 4 id of a command 5 its session 6 epoch ms when it was accepted 7 ms within which it is the same
 -- Answers   meet: {area, language, ids of commands by blanks, the newest first, question, what was asked, who took it, 1 if
---           it is open}, '' for what there is not · did: OK · ask: {OK | TAKEN, question that it took the place of or ''} ·
+--           it is open}, '' for what there is not · did, undid: OK · ask: {OK | TAKEN, question that it took the place of or ''} ·
 --           take: OK | NONE (not open any more, or somebody else was faster) · hear: the id that it is the same as, or its own
 -- Invariant one question of a session is open at most, the newest; it is taken once, and whoever asks or takes again, since
 --           he died before he could say so, is answered as before. Of two that are the same one is the first, for good.
@@ -50,6 +50,12 @@ elseif verb == 'did' then
     if #known < MOST then known[#known + 1] = id end
   end
   call('HSET', name, 'commands', table.concat(known, ' '))
+elseif verb == 'undid' then
+  local known = {}
+  for id in string.gmatch(m[3] or '', '%S+') do
+    if id ~= ARGV[4] then known[#known + 1] = id end
+  end
+  if m[3] then call('HSET', name, 'commands', table.concat(known, ' ')) end
 elseif verb == 'ask' then
   local question, open, asked = unpack(ARGV, 4, 6)
   if m[4] == question then answer = {m[6] and 'TAKEN' or 'OK', m[8] or ''}

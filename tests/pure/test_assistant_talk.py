@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from backend_loop.child_missions import ChildMission
 from backend_loop.language.meaning import Meaning, Wish
-from backend_loop.missions.assistant_talk import Bearing, Kind, area_of, bears, due, ended, language_of, rows
+from backend_loop.missions.assistant_talk import Bearing, Kind, area_of, bears, before, due, ended, language_of, rows
 from backend_loop.missions.assistant_words import said
 from backend_loop.outcomes import Fail, Go, Stop
 from backend_loop.sessions import utterance
@@ -62,6 +62,12 @@ def test_what_an_utterance_is_to_a_question(
     kind: Kind, meaning: Meaning, filled: Meaning | None, bearing: Bearing
 ) -> None:
     assert bears(kind, meaning, filled) == bearing
+
+
+def test_what_is_cancelled_was_said_before() -> None:
+    assert before(["c", "b", "a"], "b") == "a"
+    assert before(["c", "b", "a"], "d") == "c"
+    assert before(["b"], "b") is before([], "b") is None
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,36 @@ def test_what_could_not_be_heard_ends_with_a_sentence(end: End, code: str, probl
     assert (told["problem"], told["text"].startswith(text), told["heard"]) == (problem, True, None)
 
 
+@pytest.mark.parametrize(
+    ("end", "command"),
+    [
+        (heard(ON), True),
+        (heard("turn on the light"), True),
+        (heard("", None, engine=None), False),
+        (heard("pink elephants"), False),
+        (heard("yes"), False),
+        (heard("cancel that"), False),
+        (unheard("unreadable"), False),
+    ],
+)
+def test_a_recording_is_what_cancel_that_means_until_it_is_heard_to_be_none(end: End, command: bool) -> None:
+    last = list[str]()
+
+    def listens(_payload: Mapping[str, Any]) -> End:
+        last.append(commands())
+        return end
+
+    mission = bench(listens).accept(ENGLISH, session="s")
+
+    def commands() -> str:
+        (session,) = mission._world.sessions.sessions.values()
+        return str(session["commands"])
+
+    mission.run()
+    assert last == [mission.task_id]
+    assert commands() == (mission.task_id if command else "")
+
+
 @pytest.mark.parametrize(("said", "language"), [({"locale": "zh-CN"}, "zh"), ({"locale": "en-GB"}, "en"), ({}, "en")])
 def test_who_listens_is_told_the_language_of_the_speaker(said: dict[str, str], language: str) -> None:
     asked = list[Any]()

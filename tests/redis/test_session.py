@@ -42,6 +42,16 @@ def test_the_last_commands_are_known_each_once(verbs: Verbs) -> None:
     assert meet(verbs)[2].split() == [f"n{n}" for n in range(19, 11, -1)]
 
 
+def test_what_was_no_command_is_none_of_the_last_ones(verbs: Verbs) -> None:
+    assert say(verbs, "undid", "m1") == "OK"
+    assert not verbs.redis.exists(verbs.key("session:a:s"))
+    for task_id in ("m1", "m2", "m3"):
+        say(verbs, "did", task_id)
+    for _ in range(2):
+        assert say(verbs, "undid", "m2") == "OK"
+        assert meet(verbs)[2] == "m3 m1"
+
+
 def test_a_question_is_open_until_somebody_takes_it_and_he_alone_has_it(verbs: Verbs) -> None:
     assert say(verbs, "ask", "m:1", HOUR_MS, '{"which": "area"}') == ["OK", ""]
     assert meet(verbs)[3:] == ["m:1", '{"which": "area"}', "", 1]
