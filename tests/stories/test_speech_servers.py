@@ -46,7 +46,7 @@ async def test_a_wyoming_server_is_given_all_of_the_speech_and_the_names(wyoming
     heard = await asked(wyoming, "zh-CN", "客厅灯", "卧室灯")
     assert json.loads(heard.text) == {"bytes": len(SPEECH), "rate": RATE, "names": ["客厅灯", "卧室灯"]}
     assert (heard.confidence, heard.engine) == (None, "wyoming"), "the protocol has no confidence"
-    assert heard.took_ms < 2_000
+    assert 0 <= heard.took_ms < 10_000
 
 
 async def test_a_wyoming_server_that_tells_parts_first_is_waited_for(wyoming: str) -> None:
