@@ -15,12 +15,12 @@ import redis
 import dualloop
 from tests.home import Home, running_home
 from tests.processes.commands import Front
-from tests.processes.test_voice import hears
+from tests.processes.test_voice import DOUBTFUL, hears
 from tests.stories.stack import Part, Stack, running
 from tests.stories.talk import Talk, talking
 from tests.stories.test_voice_stream import left, samples, silence, speak, understood, voice
 from tests.waiting import eventually
-from tests.webhook_receiver import Receiver, receiving
+from tests.webhook_receiver import Receiver, receiving, status
 
 INVENTORY: Final = Path(dualloop.__file__).parent / "home" / "inventory.json"
 LAMP: Final = "light.kitchen"
@@ -238,3 +238,23 @@ async def test_a_redis_that_hangs_is_told_of_and_nothing_stays_behind(
         await speak(talk, SAID)
         await talk.say("end")
         await answered(talk, home, before)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_was_heard_badly_is_asked_back_and_who_hears_nothing_says_so(
+    stack: Stack, home: Home, speech: Receiver
+) -> None:
+    before = len(home.acts(LAMP))
+    speech.answers.extend([hears("turn on the kitchen light", DOUBTFUL), *[status(500)] * 3])
+    async with talking(voice(stack, "locale=en&session=doubtful")) as talk:
+        await speak(talk, SAID)
+        await talk.say("end")
+        final = await understood(talk)
+        asked = await talk.until(lambda frame: "spoken" in (frame.get("data") or {}))
+        assert (final["confidence"] < 0.5, asked["data"]["question"]) == (True, "confirm")
+        await talk.say("start", ref="again")
+        await speak(talk, SAID)
+        await talk.say("end")
+        failed = await understood(talk)
+    assert (failed["problem"]["code"], failed["ref"]) == ("speech_unavailable", "again")
+    assert len(home.acts(LAMP)) == before
