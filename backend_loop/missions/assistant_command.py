@@ -351,19 +351,22 @@ async def _cancel(tools: Tools, session: Session) -> Outcome:
     last = before(session.commands, tools.task_id)
     if last is None:
         return _word(tools, "nothing_to_cancel")
-    if (same := await _heard_elsewhere(tools)) is not None:
+    if (same := await _heard_elsewhere(tools, last)) is not None:
         return _same(tools, same)
     done = await tools.sessions.cancel(last, tools.task_id)
     return _word(tools, "cancelled", cancelled=last) if done else _word(tools, "too_late")
 
 
-async def _heard_elsewhere(tools: Tools) -> str | None:
-    """The command that this one is the same as: two satellites have heard one utterance."""
+async def _heard_elsewhere(tools: Tools, of: str = "") -> str | None:
+    """The command that this one is the same as: two satellites have heard one utterance.
+
+    `of`: the command that it is about; of two who say "cancel that" each means his own.
+    """
     envelope = tools.envelope
     if not envelope.session:
         return None
     at_ms = parse_rfc3339(envelope.created_at)
-    first = await tools.sessions.hear(envelope.tenant, _text(tools), envelope.session, tools.task_id, at_ms)
+    first = await tools.sessions.hear(envelope.tenant, f"{_text(tools)} {of}", envelope.session, tools.task_id, at_ms)
     return None if first == tools.task_id else first
 
 

@@ -1,5 +1,6 @@
 """`assistant.command` on the bench: what is said, what is done, what is asked back, and what a kill may do to it."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,7 @@ from backend_loop.missions.device_control import DeviceControl
 from backend_loop.missions.device_query import DeviceQuery
 from backend_loop.missions.scene_run import SceneRun
 from backend_loop.testing import Bench, Home, Trial, down, ignored, meanwhile, refused
+from backend_loop.testing.sessions import KitSessions
 from shared.home import read
 
 INVENTORY: Final = read((Path(dualloop.__file__).parent / "home" / "inventory.json").read_bytes())
@@ -197,3 +199,13 @@ def test_a_worker_may_be_killed_anywhere(text: str, then: Then | None, told: lis
         assert list(dict.fromkeys(one[:2] for one in acts(mission))) == told
         assert mission.doubled == []
         assert len(mission.children) == len(told)
+
+
+@pytest.mark.parametrize(("of", "same"), [("mine", "theirs"), ("another's", None)])
+async def test_who_says_cancel_means_his_own_command(of: str, same: str | None) -> None:
+    mission = bench().accept({"text": "cancel that"}, session="s")
+    sessions, now_ms = KitSessions(mission._world), mission._world.time.now_ms()
+    await sessions.did("default", "s", "mine")
+    await sessions.hear("default", f"Cancel that! {of}", "another microphone", "theirs", now_ms)
+    await asyncio.to_thread(mission.run)
+    assert result(mission).get("same_as") == same, mission.told()
