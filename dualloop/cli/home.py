@@ -40,10 +40,14 @@ def run(context: typer.Context) -> None:
     """Run the simulated home alone, or ask the home that runs."""
     if context.invoked_subcommand is None:
         from dualloop.home.main import run as serve  # noqa: PLC0415  other commands start without it
+        from dualloop.home.store import HomeTaken  # noqa: PLC0415
 
         settings = Settings()
         broker = running_broker(settings.state_dir) if settings.mqtt_url is None else None
-        serve(settings.model_copy(update={"mqtt_url": SecretStr(broker)} if broker else {}))
+        try:
+            serve(settings.model_copy(update={"mqtt_url": SecretStr(broker)} if broker else {}))
+        except HomeTaken as taken:
+            raise Refusal(f"The simulated home runs already: {taken}. dualloop home ls shows it.") from taken
 
 
 @group.command()
@@ -64,6 +68,9 @@ def ls(
         raise Refusal(f"There is no device in {area}: dualloop home ls lists the areas.")
     if json:
         machine({"devices": rows})
+        return
+    if not rows:
+        say("No device has a name yet: write home.json (dualloop home schema), or dualloop home import FILE.")
         return
     cells = [[row["area"], row["entity"], row["name"], _values(row["value"]), _trouble(row)] for row in rows]
     table(["AREA", "DEVICE", "NAME", "SHOWS", ""], cells, fixed=frozenset({"DEVICE"}))

@@ -25,9 +25,13 @@ Service = Literal["stock", "payment", "shipping", "logistics", "notification", "
 def run(context: typer.Context) -> None:
     """Run the outside services alone, or ask those that run."""
     if context.invoked_subcommand is None:
-        from dualloop.outside.main import run as serve  # noqa: PLC0415  other commands start without it
+        from dualloop.outside.ledger import OutsideTaken  # noqa: PLC0415  other commands start without it
+        from dualloop.outside.main import run as serve  # noqa: PLC0415
 
-        serve(Settings())
+        try:
+            serve(Settings())
+        except OutsideTaken as taken:
+            raise Refusal(f"The outside services run already: {taken}.") from taken
 
 
 @group.command()

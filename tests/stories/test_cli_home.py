@@ -1,7 +1,9 @@
 """`dualloop home`: what is where, switches by hand and faults from the command line."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -11,8 +13,10 @@ from dualloop.cli import app
 from dualloop.client import Client
 from dualloop.errors import Refusal
 from dualloop.home.inventory import furnish
+from dualloop.home.store import Store
 from tests.home import Home, running_home
 from tests.stories.stack import Stack, running
+from tests.stories.terminal import Terminal
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -121,3 +125,10 @@ async def test_what_is_not_there_is_told_in_a_sentence(stack: Stack, home: Home)
         assert sentence in str(refused.exception)
     away = await say(stack, "ls", env={"DUALLOOP_URL": "http://127.0.0.1:9"})
     assert isinstance(away.exception, Refusal)
+
+
+async def test_where_one_runs_already_that_is_told_in_a_sentence(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with contextlib.closing(Store(tmp_path / "state" / "home")):
+        said = await terminal.run("home")
+    assert (said.code, "runs already" in said.err) == (1, True)

@@ -25,6 +25,9 @@ async def test_faults_and_books_from_the_command_line(tmp_path: Path) -> None:
         page = await terminal.run("outside", "books", "A-1")
         assert page.out.splitlines()[-1].split() == ["stock", "reserve", "reserved"]
 
+        second = await terminal.run("outside")
+        assert (second.code, "run already" in second.err) == (1, True)
+
 
 async def test_where_none_run_it_says_what_to_do(tmp_path: Path) -> None:
     said = await Terminal(tmp_path).run("outside", "books")
