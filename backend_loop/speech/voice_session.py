@@ -28,8 +28,8 @@ log = get(__name__)
 HOLD_MS: Final = 750
 """For so long nobody else listens to what this worker has taken; renewed three times in that."""
 
-PARTIAL_S: Final = 1.0
-"""What is said anew before it is worth saying again what somebody seems to say."""
+PARTIAL_S: Final = 3.0
+"""What is said anew before it is said again what somebody seems to say: a short command is understood before."""
 
 REST: Final = 2.0
 """Of what it takes to say it: a slow machine guesses less, so that the last word does not wait for guesses."""
