@@ -80,7 +80,7 @@ def read_frame(text: str | None, max_depth: int, ops: Collection[str] = OPS) -> 
     ref, op = value.get("ref"), value.get("op")
     if not (ref is None or type(ref) is int or (isinstance(ref, str) and len(ref) <= _LONGEST_REF)):
         raise BadFrameError(Problem("bad_frame", f"ref is a text of at most {_LONGEST_REF} characters, or an integer"))
-    if op not in ops:
+    if not isinstance(op, str) or op not in ops:
         raise BadFrameError(Problem("bad_frame", f"op is one of {', '.join(ops)}"), ref)
     return Frame(op, ref, value)
 

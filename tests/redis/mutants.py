@@ -18,7 +18,9 @@ from typing import Any, Final
 from shared.scripts import SCRIPTS, VERBS, Script
 
 LIST: Final = Path(__file__).with_suffix(".txt")
-SOURCES: Final = {name: (files("shared") / "lua" / f"{name}.lua").read_text() for name in ("places", "ends", "room", *VERBS)}
+SOURCES: Final = {
+    name: (files("shared") / "lua" / f"{name}.lua").read_text() for name in ("places", "ends", "room", *VERBS)
+}
 
 
 @dataclass(frozen=True, slots=True)
