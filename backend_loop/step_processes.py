@@ -171,9 +171,7 @@ class Children:
         most: processes at a time; None: as many as settings say of handlers.
     """
 
-    def __init__(
-        self, settings: Settings, program: str = "backend_loop.step_process", most: int | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, program: str = "backend_loop.step_process", most: int | None = None) -> None:
         """None is started yet."""
         self._settings, self._program = settings, program
         self._places = asyncio.Semaphore(most or settings.processes)
