@@ -202,10 +202,20 @@ def _check(device: Device, values: dict[str, Any]) -> None:
             raise Refused(f"{name} of {device.entity} lies between {limits[0]:g} and {limits[1]:g}")
 
 
+def _consequences(device: Device, values: dict[str, Any]) -> dict[str, Any]:
+    """The values, and what comes with them: nothing plays without power."""
+    if {"power", "playback"} <= device.limits.keys():
+        if values.get("power") == "off":
+            return {**values, "playback": "paused"}
+        if values.get("playback") == "playing":
+            return {"power": "on", **values}
+    return values
+
+
 def _change(
     device: Device, values: dict[str, Any], by: Literal["command", "hand"], now: int, order: Order | None = None
 ) -> tuple[Device, Effect]:
-    changed = {name: value for name, value in values.items() if device.value[name] != value}
+    changed = {name: value for name, value in _consequences(device, values).items() if device.value[name] != value}
     version = device.version + bool(changed)
     changes = dict.fromkeys(changed, Change(by=by, version=version, at=now))
     after = device.model_copy(

@@ -27,6 +27,14 @@ def test_an_act_changes_the_value_the_version_and_who_changed_it() -> None:
     assert LAMP.value["power"] == "off", "a device is a value: it is never changed in place"
 
 
+def test_nothing_plays_without_power() -> None:
+    speaker, _ = model.apply(HOME["media_player.living_room"], order("play"), now=5)
+    assert speaker.value == {"power": "on", "volume": 30, "playback": "playing"}
+    speaker, effect = model.hand(speaker, {"power": "off"}, now=6)
+    assert speaker.value == {"power": "off", "volume": 30, "playback": "paused"}
+    assert effect.changed == {"power": "off", "playback": "paused"}
+
+
 def test_an_act_that_changes_nothing_keeps_the_version_and_is_told_in_the_journal() -> None:
     lamp, effect = model.apply(LAMP, order("turn_off"), now=5)
     assert (lamp.version, lamp.changes) == (LAMP.version, LAMP.changes)
@@ -146,7 +154,10 @@ def test_every_action_of_every_device_does_what_it_says(device: Device) -> None:
             limits = device.limits[action.field]
             value = limits[-1]
         after, _ = model.apply(device, order(name, value), now=1)
-        assert after.value == device.value | dict(action.sets) | ({action.field: value} if action.field else {})
+        besides = {"power": "on"} if name == "play" else {}
+        assert after.value == device.value | besides | dict(action.sets) | (
+            {action.field: value} if action.field else {}
+        )
     assert bool(device.actions) != device.entity.startswith("sensor."), "sensors alone do nothing"
 
 
