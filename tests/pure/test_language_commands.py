@@ -60,3 +60,18 @@ def test_what_was_recorded_is_understood(number: str, language: str, text: str) 
 @pytest.mark.parametrize(("language", "text", "number"), VARIED)
 def test_what_is_said_in_its_place_means_the_same(language: str, text: str, number: str) -> None:
     assert meant(text, language) == MEANT[number]
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("把客厅灯调暗30%", "!not_understood"),
+        ("把客厅灯调低20%", "!not_understood"),
+        ("客厅灯亮度增加30%", "!not_understood"),
+        ("音量增加10", "!not_understood"),
+        ("把客厅灯调暗到30%", "set_brightness light.living_room 30"),
+        ("客厅空调降到22度", "set_temperature climate.living_room 22"),
+    ],
+)
+def test_by_how_much_is_not_to_how_much(text: str, means: str) -> None:
+    assert meant(text, "zh") == means
