@@ -75,12 +75,16 @@ class Spawning:
     def __init__(self, fleet: Fleet, types: Iterable[MissionType], catalogue: Catalogue, deadline_s: float) -> None:
         """Ready at once; `catalogue` is kept fresh by somebody else."""
         self._fleet, self._catalogue, self._deadline_s = fleet, catalogue, deadline_s
-        self._own = {one.type: (one.row(), one.mission.Payload) for one in types}
+        self._own = {one.type: one for one in types}
+        self._rows = dict[str, Row]()
+        """Made when first asked for: to describe a type takes milliseconds."""
 
     def row(self, type_: str) -> Row | None:
         """What is known of a type; None: nobody has announced it."""
-        if (own := self._own.get(type_)) is not None:
-            return own[0]
+        if type_ in self._own:
+            if type_ not in self._rows:
+                self._rows[type_] = self._own[type_].row()
+            return self._rows[type_]
         return None if (entry := self._catalogue.find(type_)) is None else entry.row
 
     def child(  # noqa: PLR0913  what may be said of a child
@@ -133,10 +137,10 @@ class Spawning:
             raise SpawnError(f"the payload of a {type_} is no object: {payload!r}"[:200])
         if (own := self._own.get(type_)) is not None:
             try:
-                own[1].model_validate(content)
+                own.mission.Payload.model_validate(content)
             except ValidationError as error:
                 raise SpawnError(f"the payload of a {type_} is wrong: {_faults(error)}") from error
-            return own[0], content
+            return self.row(type_), content
         if (entry := self._catalogue.find(type_)) is None:
             return None, content
         if (fault := next(iter(entry.validator.iter_errors(content)), None)) is not None:

@@ -37,7 +37,9 @@ class Announcer:
         announced: asyncio.Event,
     ) -> None:
         """Nothing runs yet: start its `loop`."""
-        self._link, self._types, self._catalogue, self._announced = link, types, catalogue, announced
+        self._link, self._catalogue, self._announced = link, catalogue, announced
+        # made once: a type does not change while its process runs, and to describe one takes milliseconds
+        self._rows = [word for row in rows_of(types.values()) for word in (row.kind, row.model_dump_json())]
         self.loop = Loop(
             "announce",
             self._once,
@@ -49,10 +51,7 @@ class Announcer:
         )
 
     async def _once(self) -> Answer:
-        rows: list[str | bytes] = []
-        for row in rows_of(self._types.values()):
-            rows += [row.kind, row.model_dump_json()]
-        await self._link.run("announce", keys.prefix(0), ROW_KEPT_MS, *rows)
+        await self._link.run("announce", keys.prefix(0), ROW_KEPT_MS, *self._rows)
         self._announced.set()
         await self._catalogue.refresh(self._link)
         return Idle()
