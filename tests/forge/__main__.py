@@ -4,6 +4,7 @@ A request is JSON: ``{"argv", "env", "cwd", "session", "death"}`` with three des
 ``{"ended": pid}``, answered by ``{"code"}``: null while it runs.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -24,6 +25,8 @@ PRODUCT = (
     "dualloop.outside.main",
     "frontend_loop.app",
     "frontend_loop.serving",
+    "httpcore",
+    "pydantic.v1",
     "rich.progress",
     "rich.table",
     "uvicorn.protocols.http.httptools_impl",
@@ -36,6 +39,8 @@ def _import() -> None:
 
     for name in (*PRODUCT, *BUILT_IN):
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # nobody who is forked looks through all of it again
 
 
 def _serve(asked: socket.socket) -> dict[str, Any] | None:
