@@ -33,6 +33,17 @@ READ_S: Final = 70.0
 """Longer than a query lives."""
 ELSEWHERE: Final = "elsewhere"
 """The area of devices that the inventory puts into none."""
+CALLED: Final[Mapping[str, str]] = {
+    "refuse": "refuses",
+    "lie": "lies",
+    "lose_answer": "lose-answer",
+    "observe_stale": "stale",
+    "duplicate": "duplicates",
+    "latency_ms": "slow",
+    "act_latency_ms": "slow-answer",
+    "late_ms": "late",
+}
+"""Faults by the option that sets them, where it is another word; one in ms is told in seconds, as it was set."""
 
 
 @group.callback()
@@ -228,4 +239,11 @@ def _trouble(row: Document) -> str:
 
 
 def _faults(faults: Mapping[str, Any]) -> str:
-    return ", ".join(name if on is True else f"{name} {on}" for name, on in faults.items() if on)
+    return ", ".join(_fault(name, on) for name, on in faults.items() if on)
+
+
+def _fault(name: str, on: Any) -> str:
+    called = CALLED.get(name, name)
+    if on is True:
+        return called
+    return f"{called} {on / 1000:g} s" if name.endswith("_ms") else f"{called} {on}"
