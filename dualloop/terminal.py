@@ -33,9 +33,9 @@ class Terminal:
         url, settings = plan.url, plan.settings
         server = f"{plan.held.program}, " if plan.held else ""
         example = f"curl {url}/v1/commands -H 'content-type: application/json' \\\n{'':14}-d {shlex.quote(EXAMPLE)}"
+        tries = {"Try": example, "Result": f"curl '{url}/v1/results/CORRELATION_ID?wait=10'"}
         rows = {
-            "Try": example,
-            "Result": f"curl '{url}/v1/results/CORRELATION_ID?wait=10'",
+            **(tries if plan.own_home else {"Try": "dualloop doctor"}),  # what a home of others has, it finds out
             **({} if settings.home_url is None else {"Home": settings.home_url}),
             **({} if settings.mqtt_url is None else {"MQTT": redact(settings.mqtt_url.get_secret_value())}),
             "Outside": str(settings.outside_url),
