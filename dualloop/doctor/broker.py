@@ -5,13 +5,17 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import aiomqtt
 from pydantic_core import from_json
 
+from backend_loop.devices.mqtt.book import Book, entities
+from backend_loop.devices.mqtt.dialects import tasmota
 from dualloop.address import running_broker
 from dualloop.doctor.finding import Finding, fail, ok, warn
+from shared.home import EMPTY, Inventory, InventoryError, read
 from shared.mqtt import MqttUrl, MqttUrlError, connect
 from shared.settings import Settings
 
@@ -20,6 +24,17 @@ SLOW_MS: Final = 30.0
 """A round trip that takes longer, on one machine or in one house, is held back by somebody."""
 
 ROUNDS: Final = 3
+MOST_NAMED: Final = 10
+"""Devices that are named of those that the inventory does not know."""
+
+
+def unnamed(book: Book, home: Inventory) -> str:
+    """The first devices that are announced and that this home has no entry for, with their wire names; '': none."""
+    known = {entry.entity for entry in home.devices}
+    bound = entities(book.devices(), home.bindings())
+    left = [f"{entity} ({wire})" for entity, wire in sorted(bound.items()) if entity not in known]
+    more = [f"and {len(left) - MOST_NAMED} more"] if len(left) > MOST_NAMED else []
+    return ", ".join([*left[:MOST_NAMED], *more])
 
 
 def broker(settings: Settings) -> Iterator[Finding]:
@@ -43,16 +58,19 @@ def broker(settings: Settings) -> Iterator[Finding]:
 
 
 class _Census:
-    """Counts the devices that messages announce, by dialect."""
+    """Counts the devices that messages announce, by dialect, and knows how they are called."""
 
     def __init__(self, settings: Settings) -> None:
         self._bridges = [f"{base}/bridge/devices" for base in settings.zigbee2mqtt_topic]
         self._prefix = settings.discovery_prefix
-        self.topics = [*self._bridges, "tasmota/discovery/+/config", f"{self._prefix}/#"]
+        self.topics = [*self._bridges, f"{tasmota.BASE}/discovery/+/+", f"{self._prefix}/#"]
+        self.book = Book(settings.zigbee2mqtt_topic, settings.discovery_prefix)
         self._found = dict[str, set[str]]()
 
     def take(self, topic: str, payload: bytes) -> None:
         """See what is retained on a topic."""
+        with suppress(UnicodeDecodeError):
+            self.book.hear(topic, payload.decode())
         if topic in self._bridges:
             with suppress(ValueError):
                 for one in from_json(payload):
@@ -79,7 +97,18 @@ async def _look(at: MqttUrl, settings: Settings) -> list[Finding]:
         finding = warn("mqtt", finding.detail, remedy)
     if not str(census):
         return [finding, warn("devices", "none has announced itself there", "see that their bridges are connected")]
-    return [finding, ok("devices", f"announced there: {census}")]
+    detail = f"announced there: {census}"
+    if left := unnamed(census.book, _home(settings.home_path)):
+        detail += f"; not in {settings.home_path.name}: {left}"
+    return [finding, ok("devices", detail)]
+
+
+def _home(file: Path) -> Inventory:
+    """The inventory as its file has it; that something is wrong with that is told where the home is looked at."""
+    try:
+        return read(file.read_bytes())
+    except (OSError, InventoryError):
+        return EMPTY
 
 
 async def _round(client: aiomqtt.Client, mark: str, census: _Census) -> float:

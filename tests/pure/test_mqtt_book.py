@@ -5,11 +5,13 @@ from typing import Any
 
 from backend_loop.devices.mqtt.book import Book, entities
 from backend_loop.devices.mqtt.dialects.described import Described
+from dualloop.doctor.broker import unnamed
 from dualloop.home.demonstration import WIRES, demonstration
 from dualloop.home.wire.dialect import Dialect, Named
 from dualloop.home.wire.discovery import Discovery
 from dualloop.home.wire.tasmota import Tasmota
 from dualloop.home.wire.zigbee2mqtt import Bridge
+from shared.home import EMPTY, check
 
 CONFIG = {"state_topic": "plug/state", "command_topic": "plug/set", "unique_id": "plug"}
 
@@ -106,3 +108,14 @@ def test_the_simulated_home_is_understood_in_each_of_its_dialects() -> None:
 def _named() -> list[Named]:
     home = demonstration()
     return [Named(wire.partition("/")[2], home[entity]) for entity, wire in WIRES.items()]
+
+
+def test_the_doctor_names_what_is_announced_and_not_yet_in_the_home() -> None:
+    one = book()
+    one.hear("zigbee2mqtt/bridge/devices", listed("a", "b"))
+    assert unnamed(one, EMPTY) == "light.a (zigbee2mqtt/a), light.b (zigbee2mqtt/b)"
+    bound = {"entity": "light.bed", "names": {"en": ["bed light"]}, "wire": "zigbee2mqtt/a"}
+    assert unnamed(one, check({"devices": [bound]})) == "light.b (zigbee2mqtt/b)"
+    assert unnamed(one, check({"devices": [bound, {"entity": "light.b", "names": {"en": ["other"]}}]})) == ""
+    one.hear("zigbee2mqtt/bridge/devices", listed(*"abcdefghijklm"))
+    assert unnamed(one, EMPTY).endswith(", light.j (zigbee2mqtt/j), and 3 more")

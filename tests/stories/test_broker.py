@@ -93,11 +93,14 @@ def found(**settings: str) -> list[tuple[str, str, str]]:
 def test_the_doctor_counts_who_has_announced_himself(tmp_path: Path, mqtt_url: str) -> None:
     assert [row[:2] for row in found(mqtt_url=mqtt_url)] == [("ok", "mqtt"), ("warn", "devices")]
     with running_home(tmp_path, mqtt_url):
-        (mqtt, devices) = found(mqtt_url=mqtt_url.replace("//", "//somebody:hunter2@"))
+        named = mqtt_url.replace("//", "//somebody:hunter2@")
+        (mqtt, devices) = found(mqtt_url=named, state_dir=str(tmp_path / "empty"))
     assert mqtt[:2] == ("ok", "mqtt")
     assert "hunter2" not in mqtt[2]
     for known in ("6 by Zigbee2MQTT", "6 by Home Assistant", "6 by Tasmota"):
         assert known in devices[2]
+    assert "; not in home.json: climate." in devices[2]
+    assert ", and 8 more" in devices[2]
 
 
 @pytest.mark.parametrize(
