@@ -92,7 +92,7 @@ class Inventories:
         try:
             return check(read_json(raw, self._settings.max_depth))
         except InventoryError as error:
-            raise invalid(error.faults) from None
+            raise invalid(error.faults, "invalid_home") from None
 
 
 def told(stored: Stored) -> Told:

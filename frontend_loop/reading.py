@@ -89,11 +89,11 @@ def read_payload(validator: Any, payload: Any) -> None:
     raise invalid(errors)
 
 
-def invalid(errors: list[dict[str, str]]) -> Problem:
-    """A 422 that says its first fault in the detail and all of them in `errors`."""
+def invalid(errors: list[dict[str, str]], code: str = "invalid") -> Problem:
+    """A 422 that says its first fault in the detail and all of them in `errors`; `code`: of what is no command."""
     first = errors[0]
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return Problem("invalid", f"{first['pointer'] or 'the body'}: {first['detail']}{more}", errors=errors)
+    return Problem(code, f"{first['pointer'] or 'the body'}: {first['detail']}{more}", errors=errors)
 
 
 def _error(path: list[str | int], detail: str) -> dict[str, str]:

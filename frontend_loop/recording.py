@@ -50,7 +50,7 @@ def recording_of(body: bytes, content_type: str, rate: int | None, most: int) ->
     if is_form(content_type):
         content_type, body = file_of(content_type, body)
     if not body:
-        raise invalid([{"pointer": "", "detail": f"there is no audio in the body: {WANTED}"}])
+        raise Problem("empty_recording", f"there is no audio in the body: {WANTED}")
     if len(body) > most:
         raise Problem("too_large", f"a recording may have {most} bytes: say less, or send it as FLAC or OGG")
     if (kind := kind_of(body)) is not None:

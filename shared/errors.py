@@ -36,6 +36,8 @@ TITLES: Final[Mapping[str, tuple[int, str]]] = {
     "bad_host": (421, "This host is not served here"),
     "forbidden_origin": (403, "Pages of this origin are not served here"),
     "invalid": (422, "The command is not valid"),
+    "invalid_home": (422, "The home's inventory is not valid"),
+    "empty_recording": (422, "The recording is empty"),
     "idempotency_mismatch": (422, "The key was used for another command"),
     "too_deep": (422, "The JSON is nested too deeply"),
     "not_finite": (422, "JSON has no NaN and no infinity"),

@@ -66,7 +66,7 @@ def test_all_else_is_refused(content_type: str, rate: int | None, code: str) -> 
 
 
 def test_nothing_and_too_much_are_refused() -> None:
-    for body, code in ((b"", "invalid"), (WAV, "too_large")):
+    for body, code in ((b"", "empty_recording"), (WAV, "too_large")):
         with pytest.raises(Problem) as refused:
             recording_of(body, "audio/wav", None, len(WAV) - 1)
         assert refused.value.code == code

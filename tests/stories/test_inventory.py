@@ -150,6 +150,7 @@ async def test_what_is_no_inventory_is_refused_and_changes_nothing(
         answer = await http.put(HOME, content=body, headers={"content-type": kind})
         assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), body[:50]
         assert [error["pointer"] for error in answer.json()["errors"]] == pointers, body[:50]
+        assert (answer.json()["code"] == "invalid_home") is (status == 422)
     assert (await asked(stack))["areas"] == ["hall"]
     assert held(file) == before
 

@@ -199,7 +199,7 @@ async def test_a_language_that_the_engine_does_not_know_is_said_in_it(client: ht
 @pytest.mark.parametrize(
     ("body", "params", "headers", "status", "code"),
     [
-        (b"", {}, {}, 422, "invalid"),
+        (b"", {}, {}, 422, "empty_recording"),
         (b"ID3 an MP3", {}, {"content-type": "audio/mpeg"}, 415, "no_recording"),
         (b"RIFF....WAVE" + bytes(MOST), {}, {}, 413, "too_large"),
         (b"RIFF....WAVE" + bytes(3 * MOST), {}, {}, 413, "too_large"),
