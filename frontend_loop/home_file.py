@@ -30,6 +30,8 @@ AGAIN_S: Final = 0.2
 LOCK_S: Final = 5.0
 """How long another process may hold the file; its writes take some milliseconds."""
 LOCK_STEP_S: Final = 0.01
+MISSING: Final = "there is no such file"
+GONE: Final = "it was there and is gone; dualloop home export writes it again as the home is now"
 
 Stamp = tuple[int, int, int, int]
 """By which a file is seen to be another one: when it was written, when it came to be here, its size and its inode."""
@@ -83,6 +85,7 @@ class HomeFile:
         self._mutex = asyncio.Lock()
         self._agreed: Agreed | None = None
         self._said = ""
+        self._seen = False
         self.loop = Loop(
             "home-file",
             self._once,
@@ -148,7 +151,9 @@ class HomeFile:
         return told != self._said
 
     async def _agree(self) -> None:
-        stored, sight = await fetch(self._link), await asyncio.to_thread(_look, self._path, wanted=self._wanted)
+        self._seen |= self._agreed is not None and self._agreed.stamp is not None
+        missing = GONE if self._seen else MISSING if self._wanted else None
+        stored, sight = await fetch(self._link), await asyncio.to_thread(_look, self._path, missing)
         match decide(sight, stored, edited=self._edited(sight, stored)):
             case "complain":
                 await self._complain(sight, stored)
@@ -203,13 +208,14 @@ def _stamp(path: Path) -> Stamp | None:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
-def _look(path: Path, *, wanted: bool) -> Sight:
+def _look(path: Path, missing: str | None) -> Sight:
+    """Look at the file; `missing`: the fault if there is none; None: that is none."""
     stamp = _stamp(path)
     try:
         with path.open("rb") as opened:
             raw = opened.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        return Sight(None, None, _unread("there is no such file") if wanted else None)
+        return Sight(None, None, _unread(missing) if missing else None)
     except OSError as error:
         return Sight(stamp, None, _unread(f"it cannot be read: {error.strerror}"))
     try:

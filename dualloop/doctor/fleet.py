@@ -91,7 +91,7 @@ def home(client: Client) -> Finding:
     revision, document, trouble = client.hmget(keys.HOME, "revision", "document", "trouble")
     if trouble is not None:
         told = from_json(trouble)
-        return warn("home", f"an edit is not taken in: {told['detail']}", f"put {told['file']} right")
+        return warn("home", f"its file is not taken in: {told['detail']}", f"put {told['file']} right")
     if document is None:
         return ok(
             "home", "nothing is known of it yet; dualloop home import FILE, or edit the file of DUALLOOP_HOME_FILE"

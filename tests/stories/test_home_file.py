@@ -15,7 +15,7 @@ from backend_loop.solo import _spawning
 from backend_loop.worker import LoopWorker
 from dualloop.doctor.fleet import home
 from frontend_loop import home_file
-from frontend_loop.home_file import HomeFile
+from frontend_loop.home_file import GONE, HomeFile
 from frontend_loop.inventory import Inventories
 from shared import keys
 from shared.errors import Problem
@@ -172,12 +172,23 @@ async def test_the_trouble_of_another_foreground_is_left_alone(link: Link, path:
     assert await trouble(link) is not None
 
 
-async def test_a_file_that_is_gone_empties_no_home(link: Link, path: Path, file: HomeFile) -> None:
+async def test_a_file_that_is_gone_empties_no_home_and_is_missed(link: Link, path: Path, file: HomeFile) -> None:
+    await file._once()
+    assert await trouble(link) is None, "nobody has named one, and none was there"
     edit(path, "hall")
     await file._once()
     remove(path)
+    for _ in range(2):
+        await file._once()
+        assert (await areas(link), await trouble(link)) == (["hall"], f"home.json: {GONE}")
+    edit(path, "hall")
     await file._once()
     assert (await areas(link), await trouble(link)) == (["hall"], None)
+    remove(path)
+    await file._once()
+    await Inventories(link, file, SETTINGS).replace(json.dumps(document("den")).encode(), None)
+    await file._once()
+    assert (written(path), await trouble(link)) == (["den"], None)
 
 
 async def test_a_redis_that_has_lost_its_data_is_furnished_again(link: Link, path: Path, file: HomeFile) -> None:
