@@ -21,7 +21,7 @@ from backend_loop.language.meaning import Meaning
 from backend_loop.mission import Mission, state
 from backend_loop.missions.assistant_hearing import Recording, Speech, heard_as, to_be_asked, unheard, unspoken
 from backend_loop.missions.assistant_talk import ASKED_BACK, Kind, area_of, bears, before, due, ended, language_of, rows
-from backend_loop.missions.assistant_words import Word, said
+from backend_loop.missions.assistant_words import Word, no_such_area, said
 from backend_loop.missions.speech_transcribe import TYPE as HEARING
 from backend_loop.outcomes import Fail, Go, Outcome, Stop, WaitFor, WaitForChildren
 from backend_loop.sessions import ANSWERED, Question, Session
@@ -211,7 +211,7 @@ async def _meet(tools: Tools) -> Session:
             envelope.tenant,
             envelope.session,
             tools.task_id,
-            area=envelope.area,
+            area=envelope.area if area_of(envelope.area, tools.home) else None,
             language=tools.payload.locale,
         )
     locale = tools.payload.locale or session.language
@@ -224,11 +224,7 @@ async def _meet(tools: Tools) -> Session:
 async def _read(tools: Tools, text: str, area: str | None) -> Meaning:
     """What a text means; in a thread, since a large home takes tens of milliseconds, and the first sentence more."""
     home, language = tools.home, tools.context.language
-
-    def read() -> Meaning:
-        return interpreter(home).interpret(text, language, area=area)
-
-    return await asyncio.to_thread(read)
+    return await asyncio.to_thread(lambda: interpreter(home).interpret(text, language, area=area))
 
 
 async def _understood(tools: Tools) -> Outcome:
@@ -271,6 +267,9 @@ async def _begin(tools: Tools, meaning: Meaning) -> Outcome:
     kind = ASKED_BACK.get(meaning.problem)
     if not _is_command(meaning):
         return _told(tools, answers.question(meaning, context.language), **_puzzle(meaning))
+    if kind == "which_area" and (named := tools.envelope.area) and area_of(named, tools.home) is None:
+        there = {"problem": "no_such_area", "candidates": [area.id for area in tools.home.areas]}
+        return _told(tools, no_such_area(named, tools.home, context.language), **there)
     await _did(tools, tools.task_id)
     if kind is not None or to_be_asked(context.speech, meaning):
         return _ask(tools, kind or "confirm")

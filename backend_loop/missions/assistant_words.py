@@ -1,6 +1,11 @@
 """What the assistant says about the conversation itself, in the speaker's language; about devices `answers` does."""
 
+from collections.abc import Mapping
 from typing import Final, Literal
+
+from backend_loop.language import naming
+from backend_loop.language.wording import wording
+from shared.home import Inventory
 
 Word = Literal[
     "cancelled",
@@ -32,8 +37,22 @@ _WORDS: Final[dict[Word, dict[str, str]]] = {
     "cannot_hear_now": {"en": "I cannot hear just now. Please say it again.", "zh": "我现在听不了，请再说一次。"},
 }
 
+_NO_SUCH_AREA: Final = {
+    "en": "There is no area {named} here. There are: {them}.",
+    "zh": "这里没有{named}这个区域。有：{them}。",
+}
+
 
 def said(word: Word, language: str) -> str:
     """The sentence; in English where a language has none."""
-    tongues = _WORDS[word]
+    return _tongue(_WORDS[word], language)
+
+
+def no_such_area(named: str, home: Inventory, language: str) -> str:
+    """That the area where it was said is none of the home's, which has others."""
+    spoken = [next(iter(area.names.get(language, ())), area.id) for area in home.areas]
+    return _tongue(_NO_SUCH_AREA, language).format(named=named, them=naming.listed(spoken, wording(language)))
+
+
+def _tongue(tongues: Mapping[str, str], language: str) -> str:
     return tongues.get(language.split("-", maxsplit=1)[0], tongues["en"])

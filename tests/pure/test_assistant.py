@@ -90,6 +90,25 @@ def test_a_lamp_without_a_room_is_the_one_where_it_was_said(area: str) -> None:
     assert acts(bench().run({"text": "打开灯"}, area=area)) == [(LAMP, "turn_on", None)]
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (LIGHT, "There is no area kitchn here. There are: living room, bedroom, kitchen, study and hall."),
+        ("打开灯", "这里没有kitchn这个区域。有：客厅、卧室、厨房、书房和门厅。"),
+    ],
+)
+def test_an_area_that_is_not_there_is_told_with_those_that_are(text: str, sentence: str) -> None:
+    mission = bench().run({"text": text}, area="kitchn", session="s")
+    assert (mission.status, acts(mission)) == ("SUCCEEDED", []), mission.told()
+    told = result(mission)
+    assert (told["problem"], told["text"]) == ("no_such_area", sentence)
+    assert told["candidates"] == ["living_room", "bedroom", "kitchen", "study", "hall"]
+    (session,) = mission._world.sessions.sessions.values()
+    assert "area" not in session, "nobody is there later on"
+    clear = bench().run({"text": "turn on the kitchen light"}, area="kitchn")
+    assert acts(clear) == [(LAMP, "turn_on", None)], "where it was said is of no account"
+
+
 @pytest.mark.parametrize(("text", "problem"), [("colourless green ideas", "not_understood"), ("打开迪斯科球", None)])
 def test_what_is_not_understood_is_an_answer_and_no_failure(text: str, problem: str | None) -> None:
     mission = bench().run({"text": text})
