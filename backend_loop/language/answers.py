@@ -51,7 +51,7 @@ def question(meaning: Meaning, language: str) -> str:
         perhaps = phrases["perhaps"].format(them=naming.listed(near, words, either=True)) if near else ""
         return f"{told}{words.gap}{perhaps}".strip()
     if meaning.problem is not None or not meaning.wishes:
-        return phrases["not_understood"]
+        return _not_understood(meaning, words)
     scene = next((wish for wish in meaning.wishes if wish.mission == _SCENE), None)
     if scene is not None:
         what = _plan(_of_scene(scene), meaning, words, "do")
@@ -75,6 +75,16 @@ def answer(meaning: Meaning, ends: Sequence[ChildMission | None], language: str)
             told += _scened(wish, end, meaning, words)
     told += looked([(wish, end) for wish, end in pairs if wish.mission == "device.query"], meaning, words)
     return words.gap.join(told) or words.phrases["nothing"]
+
+
+def _not_understood(meaning: Meaning, words: Wording) -> str:
+    """That it was not, or why it cannot be done, where that is known."""
+    if meaning.limits is not None:
+        action, low, high = meaning.limits
+        return words.phrases["out_of_range"].format(
+            what=words.values[action], low=naming.value(low, words), high=naming.value(high, words)
+        )
+    return words.phrases[meaning.reason or "not_understood"]
 
 
 def _asked(which: str, names: Sequence[str], words: Wording) -> str:
@@ -124,6 +134,7 @@ def became(said: str, act: dict[str, Any], entities: Sequence[str], meaning: Mea
         it="them" if many and said != "unconfirmed" else "they" if many else "it",
         so=saying.is_so.format(v=amount),
         do=saying.do.format(x=them, v=amount),
+        all=words.all if len(entities) > 1 else "",
         **{"is": "are" if many else "is", "was": "were" if many else "was"},
     )
 

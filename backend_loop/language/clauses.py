@@ -21,11 +21,10 @@ _BETWEEN_SIGNS: Final = re.compile(rf"(?<=[{CJK}]) +(?=[{CJK}])")
 
 @dataclass(frozen=True)
 class Clauses:
-    """The clauses of an utterance; ``then``: they have an order; ``but``: what the first makes an exception of."""
+    """The clauses of an utterance; ``then``: they have an order."""
 
     texts: tuple[str, ...]
     then: bool = False
-    but: str | None = None
 
 
 def outside(text: str, spans: Iterable[Span], change: Callable[[str], str]) -> str:
@@ -50,9 +49,6 @@ def bare(text: str, tongue: Tongue, book: NameBook) -> str:
 
 def parts(text: str, tongue: Tongue, book: NameBook) -> Clauses:
     """The clauses of a text that is no sentence as a whole."""
-    for pattern in tongue.but:
-        if found := pattern.match(text):
-            return Clauses((_tidy(found["rest"]),), but=_tidy(found["but"]))
     begun = tongue.first.sub("", text)
     then, spans = begun != text, list(outermost(book.spans(begun)))
     texts, at = list[str](), 0
@@ -64,6 +60,13 @@ def parts(text: str, tongue: Tongue, book: NameBook) -> Clauses:
     texts.append(begun[at:])
     kept = [bare(text, tongue, book) for text in texts if _tidy(text)]
     return Clauses(tuple(kept), then)
+
+
+def exceptions(text: str, tongue: Tongue, book: NameBook) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Ways to read a text as something for all but some: what is for all, and who is left out."""
+    for pattern in tongue.but:
+        if found := pattern.match(text):
+            yield _tidy(found["rest"]), parts(_tidy(found["but"]), tongue, book).texts
 
 
 def apart(text: str, tongue: Tongue, book: NameBook) -> Iterator[list[str]]:

@@ -59,7 +59,7 @@ class Frame:
     short: bool = False
     asked: bool = False
     scene: str | None = None
-    but: "Frame | None" = None
+    but: "tuple[Frame, ...]" = ()
     own_kind: str | None = None
     own_area: str | None = None
 
@@ -137,7 +137,7 @@ def _with_things(frames: list[Frame]) -> list[Frame]:
         if not one.thing and (one.area is None or before.area is None):
             area = before.area if one.area is None else one.area
             given[n] = replace(one, name=before.name, kind=before.kind, area=area, every=before.every, here=before.here)
-        elif not one.thing and one.verb == before.verb and one.area is not None and not one.aspect:
+        elif not one.thing and (one.short or one.verb == before.verb) and one.area is not None and not one.aspect:
             given[n] = replace(one, kind=before.kind or before.own_kind)  # "the lights in the kitchen and the hall"
         elif _nowhere(one) and before.place is not None:
             given[n] = replace(one, area=before.place)
@@ -145,4 +145,5 @@ def _with_things(frames: list[Frame]) -> list[Frame]:
 
 
 def _nowhere(frame: Frame) -> bool:
-    return frame.kind is not None and frame.area is None and not frame.every and not frame.here
+    asks = frame.verb == Verb.LOOK and frame.aspect is not None and frame.name is None
+    return (frame.kind is not None or asks) and frame.area is None and not frame.every and not frame.here

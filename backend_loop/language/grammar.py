@@ -23,6 +23,7 @@ from backend_loop.language.frame import Frame, Verb
 from backend_loop.language.matching import Reading, prepare, readings
 from backend_loop.language.names import NameBook
 from backend_loop.language.numbers import number
+from backend_loop.language.text import chinese
 
 MOST_READINGS: Final = 64
 """Of one clause; sentences that people say have a handful."""
@@ -94,6 +95,11 @@ class Grammar:
                 if (frame := _stock(reading, book)) is not None:
                     return frame
         return None
+
+    def names_kind(self, text: str) -> bool:
+        """A kind of device is spoken of."""
+        words = set(text.split())
+        return any(kind in (text if chinese(kind[0]) else words) for kind in self.kinds)
 
 
 @lru_cache(maxsize=16)
@@ -230,6 +236,7 @@ def _rank(frame: Frame) -> tuple[Any, ...]:
     return (
         frame.verb == Verb.BARE,
         not frame.thing and frame.scene is None,
+        frame.here,
         named if frame.every else -named,
         frame.area is None,
         frame.aspect is None,

@@ -5,10 +5,21 @@ from dataclasses import replace
 from typing import Final
 
 from backend_loop.language import wishes
-from backend_loop.language.clauses import MOST_CLAUSES, Clauses, apart, bare, control, outside, parts, phrase, unnamed
+from backend_loop.language.clauses import (
+    MOST_CLAUSES,
+    Clauses,
+    apart,
+    bare,
+    control,
+    exceptions,
+    outside,
+    parts,
+    phrase,
+    unnamed,
+)
 from backend_loop.language.frame import Frame, Verb, together
 from backend_loop.language.grammar import Grammar, grammar
-from backend_loop.language.meaning import Meaning, Wish
+from backend_loop.language.meaning import Meaning, Reason, Wish
 from backend_loop.language.names import NameBook, book
 from backend_loop.language.numbers import digits
 from backend_loop.language.text import LONGEST, chinese, fold
@@ -45,7 +56,7 @@ class Interpreter:
         meaning = self._reader(language).interpret(text, area, NOBODY)
         if meaning.problem == "not_understood" and (other := self._looks_like(text, language)) is not None:
             elsewise = self._reader(other).interpret(text, area, NOBODY)
-            return meaning if elsewise.problem == "not_understood" else elsewise
+            return meaning if elsewise.problem == "not_understood" and elsewise.reason is None else elsewise
         return meaning
 
     def _looks_like(self, text: str, language: str) -> str | None:
@@ -99,6 +110,8 @@ class _Reader:
                     "problem": puzzle.problem,
                     "candidates": puzzle.candidates,
                     "unknown": puzzle.unknown,
+                    "reason": self._reason(puzzle, text),
+                    "limits": puzzle.limits,
                     "names": wishes.names([], puzzle.candidates, self._things),
                     "confidence": 0.0 if puzzle.problem == "not_understood" else 1.0,
                 }
@@ -131,8 +144,8 @@ class _Reader:
         candidates = frozenset(meaning.candidates)
         if self._tongue.all.match(text):
             return candidates
-        alone = self._alone(text) if text else None
-        read = [alone] if alone else [self._alone(part) for part in parts(text, self._tongue, self._book).texts]
+        alone = self._named_alone(text) if text else None
+        read = [alone] if alone else [self._named_alone(part) for part in parts(text, self._tongue, self._book).texts]
         if any(frame is None or frame.verb != Verb.BARE for frame in read):
             return NOBODY
         return candidates & frozenset().union(*(self._named(frame, candidates) for frame in read if frame is not None))
@@ -155,6 +168,8 @@ class _Reader:
         clauses = Clauses((text,))
         if whole is not None and whole.verb != Verb.BARE:
             frames: Sequence[Frame] = [whole]
+        elif any(pattern.match(text) for pattern in self._tongue.but):
+            frames = [self._all_but(text)]
         else:
             clauses = parts(text, self._tongue, self._book)
             frames = self._frames(clauses)
@@ -167,11 +182,6 @@ class _Reader:
         return distinct, len(distinct) > 1 and (clauses.then or _again(distinct))
 
     def _frames(self, clauses: Clauses) -> list[Frame]:
-        if clauses.but is not None:
-            rest, but = self._alone(clauses.texts[0]), self._alone(clauses.but)
-            if rest is None or but is None or but.verb != Verb.BARE or rest.verb == Verb.BARE:
-                raise Puzzle("not_understood")
-            return [replace(rest, every=True, but=but)]
         if len(clauses.texts) > MOST_CLAUSES:
             raise Puzzle("not_understood")
         texts = [text for text in clauses.texts if not self._tongue.aside.match(text)]
@@ -181,14 +191,24 @@ class _Reader:
             raise Puzzle("not_understood")
         return frames
 
+    def _all_but(self, text: str) -> Frame:
+        """What is for all but some; who is left out must be as clear as what is wanted."""
+        for said, left_out in exceptions(text, self._tongue, self._book):
+            rest, but = self._alone(said), [self._named_alone(one) for one in left_out]
+            named = tuple(frame for frame in but if frame is not None and frame.verb == Verb.BARE)
+            if rest is not None and rest.verb != Verb.BARE and len(named) == len(but):
+                return replace(rest, every=True, but=named)
+        raise Puzzle("not_understood")
+
     def _run_on(self, text: str) -> list[Frame]:
         """One clause, or several that nothing stands between: a recogniser hears no comma."""
         if (frame := self._alone(text)) is not None:
             return [frame]
         for pieces in apart(text, self._tongue, self._book):
-            frames = [self._alone(piece, stock=False) for piece in pieces]
-            if all(frame is not None and (frame.verb != Verb.BARE or _only_where(frame)) for frame in frames):
-                return [frame for frame in frames if frame is not None]
+            read = [self._alone(piece, stock=False) for piece in pieces]
+            frames = [frame for frame in read if frame is not None]
+            if len(frames) == len(read) and all(_goes_alone(frame) for frame in frames) and _alike(frames):
+                return frames
         raise self._unread(text)
 
     def _alone(self, text: str, *, stock: bool = True) -> Frame | None:
@@ -196,6 +216,13 @@ class _Reader:
         if (scene := self._phrase(text)) is not None:
             return Frame(Verb.SCENE, scene=scene)
         return self._grammar.read(text, self._book, stock=stock)
+
+    def _named_alone(self, text: str) -> Frame | None:
+        """Somebody by name: "the bedroom one", whose last word was taken for a number, too."""
+        frame = self._alone(text)
+        if (frame is None or frame.verb != Verb.BARE) and text.endswith(" 1"):
+            return self._alone(text.removesuffix(" 1"))
+        return frame
 
     def _phrase(self, text: str) -> str | None:
         """The scene that a sentence of its own runs."""
@@ -220,6 +247,19 @@ class _Reader:
             Verb.UNLOCK,
         )
 
+    def _reason(self, puzzle: Puzzle, text: str) -> Reason | None:
+        """Why nothing is done where that is known: what is put off is not, whatever else it says."""
+        if puzzle.problem != "not_understood":
+            return None
+        if puzzle.limits is not None:
+            return "out_of_range"
+        about = self._book.spans(text) or self._grammar.names_kind(text) or unnamed(text, self._tongue)
+        if not about:
+            return None
+        if self._tongue.later.search(text):
+            return "later"
+        return "relative" if self._tongue.relative.search(text) else None
+
     def _unread(self, text: str) -> Puzzle:
         """Something is asked for by a name that nothing has here, or nothing is understood."""
         what = unnamed(text, self._tongue)
@@ -235,9 +275,14 @@ def _controlled(word: str, text: str) -> dict[str, object]:
     return {"control": word, "understood": text, "confidence": 1.0, "intents": intents}
 
 
-def _only_where(frame: Frame) -> bool:
-    """It says nothing but a room: "in the kitchen …"."""
-    return not frame.thing and frame.area is not None
+def _goes_alone(frame: Frame) -> bool:
+    """It says what is wanted, or nothing but a room: "in the kitchen …"."""
+    return frame.verb != Verb.BARE or (not frame.thing and frame.area is not None)
+
+
+def _alike(frames: Iterable[Frame]) -> bool:
+    """All ask or all command: what goes on without a pause after a question is of the question."""
+    return len({frame.verb == Verb.LOOK for frame in frames if frame.verb != Verb.BARE}) == 1
 
 
 def _again(found: Sequence[Wish]) -> bool:

@@ -80,13 +80,23 @@ def _all(pairs: Sequence[Pair], meaning: Meaning, words: Wording) -> str:
     yes = [one for one, end in pairs if _matches(one, _value(end) or {})]
     so = _so(str(wish.asks), wish.expects, str(wish.entity).partition(".")[0], words)
     oldest = max(pairs, key=lambda pair: _age_s(pair[1]))[1]
+    them = naming.devices(_entities([one for one, _ in pairs]), meaning.names, words, many="all_many")
     if len(yes) == len(pairs):
-        told = words.looks["all"].format(n=len(pairs), so=so)
+        told = words.looks["all"].format(them=them, so=so)
+    elif not yes and (instead := _same(pairs)) is not None:
+        so = _so(str(wish.asks), instead, str(wish.entity).partition(".")[0], words)
+        told = words.looks["none"].format(them=them, so=so)
     elif not yes:
-        told = words.looks["none"].format(n=len(pairs), so=so)
+        told = words.looks["none_is"].format(n=len(pairs), so=so)
     else:
         told = _put("some", _entities(yes), meaning, words, so=so)
     return told + _age(oldest, words)
+
+
+def _same(pairs: Sequence[Pair]) -> Any:
+    """What all of them show, where it is one thing: none is on, so all are off."""
+    seen = [_simple(wish, (_value(end) or {}).get(str(wish.asks))) for wish, end in pairs]
+    return seen[0] if all(one == seen[0] for one in seen) else None
 
 
 def _not_reached(pair: Pair, meaning: Meaning, words: Wording) -> str:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Problem = Literal["not_understood", "no_such_device", "ambiguous", "which_area"]
+Reason = Literal["out_of_range", "later", "relative"]
 Control = Literal["cancel", "yes", "no"]
 
 
@@ -34,6 +35,12 @@ class Meaning(_Part):
     problem: Problem | None = None
     candidates: list[str] = Field(default_factory=list, description="what may have been meant: entities, or area ids")
     unknown: str | None = Field(None, description="what was named, and is not known here")
+    reason: Reason | None = Field(
+        None, description="of what is not understood: why it cannot be done, where that is known"
+    )
+    limits: tuple[str, float, float] | None = Field(
+        None, description="of a value out of range: the action, the smallest and the largest value"
+    )
     control: Control | None = None
     heard: str = ""
     understood: str = Field("", description="what was heard, as it was read: numbers as digits, without courtesies")

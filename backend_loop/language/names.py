@@ -13,6 +13,8 @@ from backend_loop.language.text import chinese, fold
 from shared.home import Inventory
 
 CANDIDATES: Final = 5
+ALIKE: Final = 0.85
+"""From this likeness of 1 on two names may be one that was misheard; "garage light" and "kitchen light" have 0.64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,14 @@ class NameBook:
         return found
 
     def nearest(self, what: str, among: Iterable[str]) -> list[str]:
-        """Of these entities the ones whose names are most like what was said, the best first."""
+        """Of these entities the ones whose names may have been misheard for what was said, the best first."""
         scores = dict.fromkeys(among, 0.0)
         for name, entities in self.devices.items():
             score = SequenceMatcher(None, what, name).ratio()
             for entity in entities & scores.keys():
                 scores[entity] = max(scores[entity], score)
-        return sorted(scores, key=lambda entity: (-scores[entity], entity))[:CANDIDATES]
+        best = sorted(scores, key=lambda entity: (-scores[entity], entity))[:CANDIDATES]
+        return [entity for entity in best if scores[entity] >= ALIKE]
 
 
 def outermost(spans: Iterable[Span]) -> Iterator[Span]:

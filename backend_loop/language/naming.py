@@ -9,12 +9,12 @@ MOST_NAMED: Final = 4
 """More devices of one kind are counted, not named."""
 
 
-def devices(entities: Sequence[str], names: Mapping[str, str], words: Wording) -> str:
-    """The devices, each by its name, or their number where they are many."""
+def devices(entities: Sequence[str], names: Mapping[str, str], words: Wording, *, many: str = "many") -> str:
+    """The devices, each by its name, or their number where they are many: ``5 lights``, of ``all_many`` all 5."""
     if len(entities) > MOST_NAMED:
         kinds = {entity.partition(".")[0] for entity in entities}
         kind = words.kinds.get(kinds.pop() if len(kinds) == 1 else "else", words.kinds["else"])
-        return words.phrases["many"].format(n=len(entities), kind=kind)
+        return words.phrases[many].format(n=len(entities), kind=kind)
     return listed([device(entity, names, words) for entity in entities], words)
 
 

@@ -20,6 +20,17 @@ _DOMAINS: Final[Mapping[str, frozenset[str]]] = {
 }
 _NO_AIR: Final = re.compile(r"contact|door|window|motion|presence|leak|smoke|power|energy|门|窗|人体|烟|漏水|功率")
 _WORDS: Final = {"temperature": re.compile(r"temp|thermo|air|温|空气"), "humidity": re.compile(r"humid|air|湿|空气")}
+FEW: Final = 3
+"""Devices of a kind that are few enough to be offered all."""
+
+_NAMED_KINDS: Final[Mapping[str, re.Pattern[str]]] = {
+    "light": re.compile(r"light|lamp|灯"),
+    "climate": re.compile(r"\bacs?\b|air ?con|heater|heating|空调|冷气|暖气"),
+    "cover": re.compile(r"blind|curtain|shade|shutter|drape|窗帘|百叶"),
+    "lock": re.compile(r"door|lock|gate|门|锁"),
+    "media_player": re.compile(r"speaker|stereo|radio|music|音箱|音响|喇叭"),
+}
+_OF_LOCK: Final = re.compile(r"(?<=.)(?: lock|锁)$", re.IGNORECASE)
 _KIND_OF: Final[Mapping[str, str]] = {
     "temperature": "climate",
     "mode": "climate",
@@ -34,10 +45,16 @@ _KIND_TOLD: Final = {Verb.PLAY: "music", Verb.PAUSE: "music", Verb.LOCK: "lock",
 class Puzzle(Exception):  # noqa: N818  an answer to the speaker, not a fault of the program
     """It does not say who is meant, or names nobody here."""
 
-    def __init__(self, problem: Problem, candidates: Iterable[str] = (), unknown: str | None = None) -> None:
-        """Candidates are entities; of `which_area` the areas."""
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Iterable[str] = (),
+        unknown: str | None = None,
+        limits: tuple[str, float, float] | None = None,
+    ) -> None:
+        """Candidates are entities; of `which_area` the areas. ``limits``: of an action whose value is beyond them."""
         super().__init__(problem)
-        self.problem, self.candidates, self.unknown = problem, list(candidates), unknown
+        self.problem, self.candidates, self.unknown, self.limits = problem, list(candidates), unknown, limits
 
 
 @dataclass(frozen=True)
@@ -57,6 +74,8 @@ class Things:
 
     def spoken(self, key: str) -> str:
         """What an entity, an area or ``scene:<id>`` is called when it is spoken of."""
+        if key.startswith("lock.") and (name := self._spoken.get(key)):
+            return _OF_LOCK.sub("", name) or name  # it is the door that is locked
         return self._spoken.get(key) or re.split(r"[.:]", key)[-1].replace("_", " ")
 
     @cached_property
@@ -89,9 +108,8 @@ class Things:
             within = self._all(lambda entry: _domain(entry) == "climate" and entry.area == place)
         if not within:
             raise Puzzle("no_such_device", self._instead(frame, found), frame.name)
-        if frame.but is not None:
-            left_out = self.meant(_like(frame.but, frame), area)
-            within = [entity for entity in within if entity not in left_out]
+        left_out = {entity for but in frame.but for entity in self.meant(_like(but, frame), area)}
+        within = [entity for entity in within if entity not in left_out]
         if len(within) <= 1 or frame.every:
             return within
         return self._one_place(frame, within, area, chosen)
@@ -152,8 +170,13 @@ class Things:
         )
 
     def near(self, what: str, among: Iterable[str] = ()) -> list[str]:
-        """Devices whose names are most like this."""
-        return self.book.nearest(what, list(among) or list(self.entries))
+        """Devices whose names are like this; else those of the kind that it names, unless they are many."""
+        kind = next((kind for kind, said in _NAMED_KINDS.items() if said.search(what)), None)
+        alike = self._all(lambda entry: kind is None or _domain(entry) == kind)
+        among = [one for one in among or alike if one in alike]
+        if near := self.book.nearest(what, among):
+            return near
+        return alike if kind is not None and len(alike) <= FEW else []
 
 
 def domain(entity: str) -> str:
@@ -192,4 +215,4 @@ def _kind(frame: Frame) -> str | None:
 def _like(but: Frame, frame: Frame) -> Frame:
     """What is left out is of the kind that was named: "all lights but the bedroom"."""
     kind = but.kind if but.thing else frame.kind
-    return replace(but, verb=frame.verb, kind=kind, every=True, aspect=frame.aspect, but=None)
+    return replace(but, verb=frame.verb, kind=kind, every=True, aspect=frame.aspect, but=())

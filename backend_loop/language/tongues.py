@@ -20,6 +20,8 @@ class Tongue:
         begin: where a clause may begin without a word between.
         first: a word that says that what follows has an order.
         but: an exception; the group ``rest`` is what it is an exception from, ``but`` what is left out.
+        relative: words for more or less of something.
+        later: words by which something is put off, or bound to something else.
         all: the answer that means all of what was asked about.
         article: what stands before a name and is none of it.
         control: words for yes, no and cancel, as they are alone.
@@ -36,6 +38,8 @@ class Tongue:
     begin: re.Pattern[str]
     first: re.Pattern[str]
     but: tuple[re.Pattern[str], ...]
+    relative: re.Pattern[str]
+    later: re.Pattern[str]
     all: re.Pattern[str]
     article: re.Pattern[str]
     control: Mapping[Control, re.Pattern[str]]
@@ -54,12 +58,14 @@ _ENGLISH: Final = Tongue(
         can\ (?:you|somebody|someone)|would\ you|will\ you|do\ you\ mind|would\ you\ mind|you\ can|
         you\ could|may\ you|i'd\ like\ you\ to|i\ would\ like\ you\ to|i\ want\ you\ to|i\ need\ you\ to|i'd\ like\ to|
         i\ would\ like\ to|i\ want\ to|let's|lets|go\ ahead\ and|be\ so\ kind\ and|help\ me|could\ we|can\ we|can\ i|
-        could\ i|make\ sure\ to|remember\ to|try\ to|i\ think)\b[\s,]*)+"""
+        could\ i|make\ sure\ to|to(?=\ (?:turn|switch|open|close|set|play|put))|
+        remember\ to|do(?=\ (?:turn|switch|open|close|shut|lock|set|play|pause|dim))|
+        (?:is|would)\ it\ (?:be\ )?possible\ to|try\ to|i\ think)\b[\s,]*)+"""
     ),
     closing=_words(
         r"""(?:[\s,]*\b(?:please|thanks|thank\ you|thank\ you\ very\ much|for\ me|for\ us|now|right\ now|right\ away|
         immediately|would\ you|will\ you|could\ you|can\ you|everyone|everybody|dear|darling|then|already|okay|ok|again|
-        at\ once|too|as\ well|quickly|if\ you\ can|if\ you\ don't\ mind|at\ the\ moment|currently|
+        at\ once|for\ now|too|as\ well|quickly|if\ you\ can|if\ you\ don't\ mind|at\ the\ moment|currently|
         for\ a\ bit))+[\s.!?]*$"""
     ),
     anywhere=_words(r"\b(?:please|for\ me|kindly|just|also|possibly)\b"),
@@ -72,7 +78,7 @@ _ENGLISH: Final = Tongue(
     aside=_words(
         r"""^(?:ok|okay|well|so|right|thanks|thank\ you)$|^(?:it's|it\ is|i'm|i\ am|we're|we\ are)
         \ (?:(?:really|so|too|very|quite|a\ bit|getting|a\ little)\ )*
-        (?:cold|hot|warm|cool|chilly|freezing|dark|bright|loud|stuffy|humid|tired|late)
+        (?:going\ to\ sleep|off\ to\ bed|cold|hot|warm|cool|chilly|freezing|dark|bright|loud|stuffy|humid|tired|late)
         (?:\ in\ here|\ here|\ outside)?$"""
     ),
     begin=_words(
@@ -84,6 +90,19 @@ _ENGLISH: Final = Tongue(
             r"""^(?P<rest>.+?)\s*,?\s+(?:except|but\ not|but|apart\ from|other\ than|besides|excluding)(?:\ for)?\s+
             (?P<but>.+)$"""
         ),
+    ),
+    relative=_words(
+        r"""\b(?:brighter|darker|dimmer|warmer|hotter|cooler|colder|louder|quieter|softer|higher|lower|more|less|
+        (?:a\ (?:bit|little|touch)|slightly|some(?:what)?)\ (?:up|down|more|less))\b|\bby\ \d+"""
+    ),
+    later=_words(
+        r"""\b(?:later|tomorrow|tonight|every\ (?:day|morning|evening|night|hour|week|weekday|weekend)|remind|
+        timer|alarm|schedule|if|when|whenever|once|unless|as\ soon\ as|(?:on|next)\ \w+day|
+        (?:this|in\ the)\ (?:evening|morning|afternoon)|
+        (?:in|for|after|within)\ (?:an?|half\ an|\d+|some|a\ few|a\ couple\ of)
+        \ (?:seconds?|minutes?|mins?|hours?|days?|while)|
+        (?:at|by|from|until|till|before|after|around)\ (?:noon|midnight|sunset|sunrise|dawn|dusk|dinner|bedtime|
+        (?:[01]?\d|2[0-4])(?::\d\d)?(?!\S|\ (?:percent|degrees))))\b"""
     ),
     all=_words(
         r"""^(?:in\ )?(?:all|both|everywhere|everything|each|every\ one|every\ room|all\ of\ (?:them|it|these|those)|
@@ -121,6 +140,7 @@ _ENGLISH: Final = Tongue(
     ),
     said=(
         (re.compile(r"\b(?:i'm|we're|we are|i've|we've)(?=\s)"), "i am"),
+        (re.compile(r"\bi am off to "), "i am going to "),
         (re.compile(r"\bi am (?:now|just|all|finally) "), "i am "),
         (re.compile(r" (?:now|everyone|everybody|all|again|then)$"), ""),
     ),
@@ -134,7 +154,7 @@ _CHINESE: Final = Tongue(
     closing=_words(
         r"""(?:吧|啊|呀|哦|喔|啦|嘛|哈|谢谢你|谢谢|多谢|好吗|(?<!运)行吗|可以吗|好不好|行不行|拜托|麻烦了|[\s,，。！!？?.~])+$"""
     ),
-    anywhere=_words(r"请|一下子?|帮我|麻烦你|麻烦|顺便|给我|(?<=[开关])个|(?<=[开关调])下(?![来面])"),
+    anywhere=_words(r"请你|请|一下子?|帮我|帮忙|麻烦你|麻烦|顺便|给我|(?<=[开关])个|(?<=[开关调])下(?![来面])"),
     request=(_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以|知道).+?)[吗么]?[?？]?$"), r"\1"),
     joint=_words(
         r"""\s*[,，。；;!！?？]?\s*(?P<then>然后再|然后|接着再|接着|完了再|(?<!不)再(?!见)|并且|并(?!排)|随后)\s*
@@ -151,9 +171,22 @@ _CHINESE: Final = Tongue(
     first=_words(r"^(?:先|首先)[,，\s]*"),
     but=(
         _words(
-            r"""^除了?(?P<but>.+?)(?:以外|之外|外)?[,，\s]+(?:请)?(?:把)?(?:其他|其它|其余|别的|剩下)?的?(?P<rest>.+)$"""
+            r"""^(?:把|将)?除(?:了|开|去)?(?P<but>.+?)(?:以外|之外|外面|外)?(?:[,，\s]|的|把)*
+            (?:其他|其它|其余|别的|剩下|剩余|另外)(?:的|所有|全部)*(?P<rest>.+)$"""
         ),
-        _words(r"""^除了?(?P<but>.+?)(?:以外|之外)(?:把)?(?:其他|其它|其余|别的|剩下)?的?(?P<rest>.+)$"""),
+        _words(r"^(?:把|将)?除(?:了|开|去)?(?P<but>.+?)(?:以外|之外|外)(?:[,，\s]|的|把)*(?P<rest>.+)$"),
+        _words(r"^(?:把|将)?除(?:了|开|去)?(?P<but>.+?)[,，\s]+(?:请|把|的)*(?P<rest>.+)$"),
+        _words(r"^(?:把|将)?除(?:了|开|去)?(?P<but>.+?)(?P<rest>(?:所有|全部|全家|全屋|家里).+)$"),
+        _words(r"^(?P<rest>.+?)[,，\s]*(?:除了|除开|除去|但不包括|不包括)(?P<but>.+?)(?:以外|之外|外)?$"),
+    ),
+    relative=_words(
+        r"""[亮暗高低大小热冷暖快慢声响](?:上|下)?(?:[一1]?点|一?些|\d+度)|再.{0,4}[亮暗高低大小热冷]|(?:调|升|降)[高低亮暗大小]?(?:了)?(?:一?点|一?些)|
+        (?:调|升|降)(?:高|低|大|小|亮|暗)$"""
+    ),
+    later=_words(
+        r"""明天|后天|今晚|晚上|早上|中午|下午|半夜|待会|等会|一会儿|稍后|等一下|每天|每晚|每周|定时|提醒|闹钟|预约|
+        如果|要是|假如|的时候|(?:分钟|小时|秒钟?|天)(?:之?后|以后)|[点时](?:钟|半|整)?(?:的时候)?(?:打开|开|关|把)|
+        等.+再|(?<![亮暗高低大小热冷暖快慢声响])(?:\d|[一二两三四五六七八九十])点(?!儿)|之后|以前|之前|日落|日出|天黑"""
     ),
     all=_words(r"^(?:都|全|全部|全都|所有|每个|两个|一起)(?:的|房间|地方|要|是|打开|开|关|关掉|关了|都要|都开|都关)*$"),
     article=re.compile(r"^(?:那个|这个|那盏|这盏|就)"),

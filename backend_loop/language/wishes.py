@@ -7,7 +7,7 @@ from typing import Any, Final
 from backend_loop.language.frame import Frame, Verb
 from backend_loop.language.meaning import Wish
 from backend_loop.language.things import Puzzle, Things, domain
-from shared.actions import wanted
+from shared.actions import ACTIONS, wanted
 from shared.home import Scene
 
 _POWER: Final = {Verb.ON: "turn_on", Verb.OFF: "turn_off", Verb.OPEN: "turn_on", Verb.CLOSE: "turn_off"}
@@ -119,9 +119,17 @@ def _act(frame: Frame, entity: str) -> Wish:
     try:
         wanted(action, value)
     except ValueError:
-        raise Puzzle("not_understood") from None
+        raise Puzzle("not_understood", limits=_limits(action, value)) from None
     payload = {"entity": entity, "action": action} | ({} if value is None else {"value": value})
     return Wish(mission="device.control", payload=payload, entity=entity)
+
+
+def _limits(action: str, value: Any) -> tuple[str, float, float] | None:
+    """The action with its smallest and largest value, where the value is beyond them."""
+    known = ACTIONS.get(action)
+    if known is None or known.between is None or not isinstance(value, int | float):
+        return None
+    return (action, *known.between)
 
 
 def _setting(frame: Frame, kind: str) -> tuple[str, Any]:

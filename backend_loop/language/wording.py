@@ -31,6 +31,8 @@ class Wording:
     states: Mapping[str, str]
     modes: Mapping[str, str]
     phrases: Mapping[str, str]
+    values: Mapping[str, str]
+    """What an action sets, by the action."""
     kinds: Mapping[str, str]
     article: str
     listed: tuple[str, str]
@@ -38,6 +40,8 @@ class Wording:
     either: str
     gap: str
     """Between sentences."""
+    all: str = ""
+    """Before what is so of several."""
 
 
 ENGLISH: Final = Wording(
@@ -78,8 +82,9 @@ ENGLISH: Final = Wording(
         "value": "{x} {is} {so}.",
         "yes": "Yes, {them} {is} {so}.",
         "no": "No, {them} {is} {so}.",
-        "all": "Yes, all {n} are {so}.",
-        "none": "No, none of the {n} is {so}.",
+        "all": "Yes, {them} are {so}.",
+        "none": "No, {them} are {so}.",
+        "none_is": "None of the {n} is {so}.",
         "some": "Only {them} {is} {so}.",
         "unreachable": "I cannot reach {them}.",
         "last": "{ago} ago it was {so}.",
@@ -112,9 +117,9 @@ ENGLISH: Final = Wording(
         "then": ", then ",
         "look": "Let me look.",
         "scene": "OK, running “{name}”.",
-        "scene_done": "{name}: done.",
-        "scene_partly": "{name}: done in part.",
-        "scene_failed": "{name} did not work.",
+        "scene_done": "The scene “{name}” is done.",
+        "scene_partly": "The scene “{name}” is done in part.",
+        "scene_failed": "The scene “{name}” did not work.",
         "which_area": "In which room: {them}?",
         "which_area_open": "In which room?",
         "ambiguous": "Which one do you mean: {them}?",
@@ -123,6 +128,9 @@ ENGLISH: Final = Wording(
         "no_such_device_else": "I know no such device here.",
         "perhaps": "Did you mean {them}?",
         "not_understood": "Sorry, I did not understand that.",
+        "out_of_range": "I can only set {what} from {low} to {high}.",
+        "relative": "I cannot do more or less of something yet: please say to how much.",
+        "later": "I cannot do things later or under a condition yet, only now.",
         "confirm": "Do you really want me to {what}?",
         "confirm_scene": "Do you really want {name}? It will {what}.",
         "cancel": "OK, I will stop that.",
@@ -136,7 +144,14 @@ ENGLISH: Final = Wording(
         "hour_one": "an hour",
         "place": "the {name}",
         "many": "{n} {kind}",
+        "all_many": "all {n} {kind}",
         "nothing": "Nothing was done.",
+    },
+    values={
+        "set_brightness": "the brightness in percent",
+        "set_temperature": "the temperature in degrees",
+        "set_position": "the position in percent",
+        "set_volume": "the volume in percent",
     },
     kinds={"light": "lights", "climate": "air conditioners", "cover": "blinds", "lock": "locks", "else": "devices"},
     article="the ",
@@ -156,14 +171,14 @@ CHINESE: Final = Wording(
         "close": Saying("关上{x}", "关上{x}", "关着"),
         "set_position": Saying("把{x}开到{v}%", "把{x}开到{v}%", "开到{v}%"),
         "lock": Saying("锁上{x}", "锁上{x}", "锁着"),
-        "unlock": Saying("打开{x}", "打开{x}", "没锁"),
+        "unlock": Saying("给{x}开锁", "给{x}开锁", "没锁"),
         "set_volume": Saying("把{x}音量调到{v}%", "把{x}音量调到{v}%", "音量{v}%"),
         "play": Saying("让{x}播放", "让{x}播放", "在播放"),
         "pause": Saying("暂停{x}", "暂停{x}", "暂停着"),
     },
     outcomes={
-        "confirmed": "{x}现在{so}。",
-        "already_done": "{x}本来就{so}。",
+        "confirmed": "{x}现在{all}{so}。",
+        "already_done": "{x}本来就{all}{so}。",
         "contradicted": "没能{do}：之后有人手动改过。",
         "unconfirmed": "已经告诉{them}了，但没法确认现在是否{so}。",
         "device_unreachable": "联系不上{them}。",
@@ -182,9 +197,10 @@ CHINESE: Final = Wording(
         "set_temperature": "{x}设在{v}度。",
         "value": "{x}现在{so}。",
         "yes": "是的，{them}{so}。",
-        "no": "不，{them}{so}。",
-        "all": "是的，{n}个都{so}。",
-        "none": "没有，{n}个都不是{so}。",
+        "no": "没有，{them}{so}。",
+        "all": "是的，{them}都{so}。",
+        "none": "没有，{them}都{so}。",
+        "none_is": "没有一个{so}。",
         "some": "只有{them}{so}。",
         "unreachable": "联系不上{them}。",
         "last": "{ago}前{so}。",
@@ -217,9 +233,9 @@ CHINESE: Final = Wording(
         "then": "，然后",
         "look": "我看一下。",
         "scene": "好的，正在执行“{name}”。",
-        "scene_done": "{name}：都做好了。",
-        "scene_partly": "{name}：做好了一部分。",
-        "scene_failed": "{name}没有成功。",
+        "scene_done": "“{name}”都做好了。",
+        "scene_partly": "“{name}”做好了一部分。",
+        "scene_failed": "“{name}”没有成功。",
         "which_area": "哪个房间？{them}？",
         "which_area_open": "哪个房间？",
         "ambiguous": "您说的是哪一个？{them}？",
@@ -228,6 +244,9 @@ CHINESE: Final = Wording(
         "no_such_device_else": "这里没有这样的设备。",
         "perhaps": "您是说{them}吗？",
         "not_understood": "对不起，我没有听懂。",
+        "out_of_range": "{what}只能设在{low}到{high}之间。",
+        "relative": "我还不会调高一点或者低一点，请告诉我具体调到多少。",
+        "later": "定时或者有条件的事我还不会做，只能现在就做。",
         "confirm": "确定要{what}吗？",
         "confirm_scene": "确定要执行“{name}”吗？会{what}。",
         "cancel": "好的，取消。",
@@ -241,13 +260,21 @@ CHINESE: Final = Wording(
         "hour_one": "1小时",
         "place": "{name}",
         "many": "{n}个{kind}",
+        "all_many": "{n}个{kind}",
         "nothing": "什么也没做。",
+    },
+    values={
+        "set_brightness": "亮度（%）",
+        "set_temperature": "温度（度）",
+        "set_position": "开度（%）",
+        "set_volume": "音量（%）",
     },
     kinds={"light": "灯", "climate": "空调", "cover": "窗帘", "lock": "锁", "else": "设备"},
     article="",
     listed=("、", "和"),
     either="还是",
     gap="",
+    all="都",
 )
 
 WORDINGS: Final[Mapping[str, Wording]] = {"en": ENGLISH, "zh": CHINESE}

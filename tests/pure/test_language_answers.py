@@ -96,7 +96,7 @@ def test_the_same_of_several_is_one_sentence_and_another_is_another() -> None:
         said(both, "en", "confirmed", "device_unreachable")
         == "The kitchen light is off. I cannot reach the hall light."
     )
-    assert said("关掉所有的灯", "zh", "confirmed") == "5个灯现在关着。"
+    assert said("关掉所有的灯", "zh", "confirmed") == "5个灯现在都关着。"
     assert said("close the kitchen blinds", "en", "confirmed") == "The kitchen blinds are closed."
 
 
@@ -120,11 +120,11 @@ def test_a_scene_says_what_did_not_work() -> None:
         for act in meaning.wishes[0].payload["actions"]
     ]
     done = ChildMission("t", "scene.run", None, "SUCCEEDED", {"actions": rows}, None, None)
-    assert answers.answer(meaning, [done], "zh") == "回家：都做好了。"
+    assert answers.answer(meaning, [done], "zh") == "“回家”都做好了。"
     rows[1]["outcome"] = "device_unreachable"
-    assert answers.answer(meaning, [done], "zh") == "回家：做好了一部分。联系不上客厅灯。"
+    assert answers.answer(meaning, [done], "zh") == "“回家”做好了一部分。联系不上客厅灯。"
     failed = ChildMission("t", "scene.run", None, "FAILED", None, {"code": "child_failed", "message": "…"}, None)
-    assert answers.answer(meaning, [failed], "zh") == "回家没有成功。"
+    assert answers.answer(meaning, [failed], "zh") == "“回家”没有成功。"
 
 
 def test_a_reading_is_told_and_an_old_one_with_its_age() -> None:
@@ -140,13 +140,18 @@ def test_a_yes_or_no_question_has_a_yes_or_a_no() -> None:
     on, off = look({"power": "on"}), look({"power": "off"})
     assert seen("is the kitchen light on", "en", on) == "Yes, the kitchen light is on."
     assert seen("is the kitchen light on", "en", off) == "No, the kitchen light is off."
-    assert seen("大门锁了吗", "zh", look({"lock": "unlocked"})) == "不，大门锁没锁。"
+    assert seen("大门锁了吗", "zh", look({"lock": "unlocked"})) == "没有，大门没锁。"
     assert seen("are the kitchen blinds closed", "en", look({"position": 30})) == "No, the kitchen blinds are open."
     assert seen("which lights are on", "en", on, off, off, off, on).startswith(
         "Only the living room light and the hall"
     )
-    assert seen("灯都关了吗", "zh", *[off] * 5) == "是的，5个都关着。"
-    assert seen("are all the lights off", "en", *[on] * 5) == "No, none of the 5 is off."
+    assert seen("灯都关了吗", "zh", *[off] * 5) == "是的，5个灯都关着。"
+    assert seen("are all the lights off", "en", *[on] * 5) == "No, all 5 lights are on."
+    assert seen("有灯开着吗", "zh", *[off] * 5) == "没有，5个灯都关着。"
+    assert seen("卧室和书房的灯开着吗", "zh", on, on) == "是的，卧室灯和书房灯都开着。"
+    assert seen("大门锁了吗", "zh", look({"lock": "locked"})) == "是的，大门锁着。"
+    unlike = seen("is the music playing", "en", look({"playback": "idle"}))
+    assert unlike.startswith("No, ")
 
 
 def test_what_cannot_be_reached_is_not_made_up_but_what_is_remembered_has_its_age() -> None:
@@ -169,14 +174,37 @@ def test_questions_are_asked_in_the_speakers_language() -> None:
     assert answers.question(rooms, "zh") == "哪个房间？客厅、卧室、厨房、书房还是门厅？"
     assert (
         answers.question(heard("unlock the front door", "en"), "en")
-        == "Do you really want me to unlock the front door lock?"
+        == "Do you really want me to unlock the front door?"
     )
     garage = interpreter().interpret("turn on the garage light", "en")
-    assert answers.question(garage, "en").startswith(
-        "I know nothing here by the name of garage light. Did you mean the "
-    )
+    assert answers.question(garage, "en") == "I know nothing here by the name of garage light."
+    near = interpreter().interpret("turn on the kitchn light", "en")
+    assert answers.question(near, "en").endswith("Did you mean the kitchen light?")
     assert answers.question(interpreter().interpret("foo bar", "en"), "en") == "Sorry, I did not understand that."
     assert answers.ack(rooms, "zh") == answers.question(rooms, "zh")
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "told"),
+    [
+        ("set the bedroom AC to 90 degrees", "en", "I can only set the temperature in degrees from 5 to 35."),
+        ("卧室空调调到九十度", "zh", "温度（度）只能设在5到35之间。"),
+        ("set the kitchen light to 150 percent", "en", "I can only set the brightness in percent from 1 to 100."),
+        ("turn off the oven in ten minutes", "en", ENGLISH.phrases["later"]),
+        ("if it rains close the kitchen blinds", "en", ENGLISH.phrases["later"]),
+        ("turn on the hall light at 7", "en", ENGLISH.phrases["later"]),
+        ("十分钟后打开厨房灯", "zh", CHINESE.phrases["later"]),
+        ("明天打开厨房灯", "zh", CHINESE.phrases["later"]),
+        ("make the kitchen light brighter", "en", ENGLISH.phrases["relative"]),
+        ("客厅灯亮一点", "zh", CHINESE.phrases["relative"]),
+        ("what time is it", "en", ENGLISH.phrases["not_understood"]),
+        ("don't turn on the kitchen light", "en", ENGLISH.phrases["not_understood"]),
+    ],
+)
+def test_where_it_is_known_why_nothing_is_done_that_is_said(text: str, language: str, told: str) -> None:
+    meaning = interpreter().interpret(text, language)
+    assert meaning.wishes == []
+    assert answers.question(meaning, language) == told
 
 
 def test_every_action_and_end_has_words_in_every_language() -> None:
@@ -186,6 +214,7 @@ def test_every_action_and_end_has_words_in_every_language() -> None:
         assert words.looks.keys() == ENGLISH.looks.keys()
         assert words.states.keys() == ENGLISH.states.keys()
         assert words.phrases.keys() == ENGLISH.phrases.keys()
+        assert words.values.keys() == {name for name, action in ACTIONS.items() if action.between}
     assert {*FAILED} <= set(ErrorCode)
     assert {*CANCELLED} <= set(Reason)
 

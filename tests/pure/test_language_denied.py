@@ -25,12 +25,12 @@ AFTER = {
     ),
     "zh": "是不行的|的时候告诉我|十分钟|之前告诉我|会怎么样|太麻烦",
 }
-SILENCED = {"别请播放音乐", "先别请播放音乐"}
+SILENCED = {"别请播放音乐", "先别请播放音乐", "别放音乐吧", "先别放音乐吧"}
 """To play no music is to pause it."""
 
 
 def denied(language: str) -> Iterator[tuple[str | None, str]]:
-    for name in ("held_out", "second", "third"):
+    for name in ("held_out", "second", "third", "fourth"):
         for area, text, want in rows(f"{name}.{language}.tsv"):
             if want.startswith(("!", "look", "cancel", "yes", "no")):
                 continue
@@ -55,5 +55,5 @@ def test_what_is_not_wanted_now_is_not_done(language: str) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_none_of_12_000_sentences_that_are_not_wanted_now_is_done(language: str) -> None:
+def test_none_of_18_000_sentences_that_are_not_wanted_now_is_done(language: str) -> None:
     assert set(done(language, each=1)) <= SILENCED

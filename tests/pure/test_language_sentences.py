@@ -1,8 +1,8 @@
 """Three lists of what families say, with what they mean, each written before it was known how it does.
 
 Right at their first run, in English and in Chinese: of the first, which is older than the grammar, 159 of 165 and 164
-of 174; of the second 89 of 99 and 83 of 93; of the third 59 of 67 and 57 of 64. What was wrong was not understood: no
-sentence of the third did what it did not say.
+of 174; of the second 89 of 99 and 83 of 93; of the third 59 of 67 and 57 of 64; of the fourth 104 and 106 of 121. What
+was wrong was not understood, but for one question of the fourth that switched something: 看一下客厅灯关没关.
 """
 
 import pytest
@@ -14,12 +14,18 @@ MISSED = {
     "麻烦把书房的台灯关一下": "the list has no desk lamp in mind; the only lamp of the study is as good a guess",
     "it's too dark in here, turn on the hall light": "why it is wanted has since been learnt to be passed over",
     "it's dark, lights on": "likewise",
+    "三个空调都调到24度": "how many there are is not counted",
+    "卧室的空调别开了关掉吧": "what is denied before it is told is not understood",
+    "除了卧室空调都关了": "whether all or all air conditioners are meant cannot be told",
+    "除了厨房的窗帘都拉上": "likewise",
     "关灯锁门": "it is understood, and asks which light: more than the list expects",
 }
 """What the lists have otherwise, and why."""
 
 
-@pytest.mark.parametrize("name", ["held_out.en", "held_out.zh", "second.en", "second.zh", "third.en", "third.zh"])
+@pytest.mark.parametrize(
+    "name", ["held_out.en", "held_out.zh", "second.en", "second.zh", "third.en", "third.zh", "fourth.en", "fourth.zh"]
+)
 def test_what_families_say_is_understood(name: str) -> None:
     language = name.rpartition(".")[2]
     wrong = {
