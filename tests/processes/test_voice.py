@@ -176,6 +176,31 @@ async def test_what_one_speaker_says_is_understood_in_the_order_in_which_he_says
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_of_two_who_say_cancel_the_second_means_the_command_and_not_the_first(
+    front: Front, speech: Receiver
+) -> None:
+    heard = asyncio.Event()
+
+    async def late(receiver: Receiver, writer: asyncio.StreamWriter) -> None:
+        await heard.wait()
+        await hears("cancel that")(receiver, writer)
+
+    speech.answers.append(hears("turn on the light"))
+    command = await say(front, "twice")
+    await eventually(lambda: _asks(front, command), what="it asks where")
+    speech.deliveries.clear()
+    speech.answers.extend([late, hears("cancel that")])
+    first = await say(front, "twice")
+    await eventually(lambda: speech.deliveries, what="the first is listened to")
+    second = await say(front, "twice")
+    assert (await front.result(second, wait=0))["waiting_for"] == "target", "it is not understood before the first"
+    heard.set()
+    ends = [await front.end(one) for one in (first, second)]
+    assert [(end["status"], end["result"]["cancelled"]) for end in ends] == [("SUCCEEDED", command)] * 2
+    assert (await front.end(command))["status"] == "CANCELLED"
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_server_that_fails_is_asked_again_and_then_told_of(home: Home, front: Front, speech: Receiver) -> None:
     speech.answers.extend([status(503), hears("turn on the kitchen light")])
     done = await front.end(await say(front, "again"))
