@@ -91,7 +91,7 @@ async def fired(server: Restartable, *names: str) -> None:
 
 
 async def ran_once(stack: Stack, server: Restartable, *names: str) -> None:
-    """Each has sent one mission, which was run once, and there is no other."""
+    """Each has sent one mission, which was run, and there is no other."""
     await fired(server, *names)
     with server.client() as client:
         tasks = {name: (client.hget(keys.schedule(name), "last_task") or b"").decode() for name in names}
@@ -105,7 +105,8 @@ async def ran_once(stack: Stack, server: Restartable, *names: str) -> None:
         assert {
             key.decode() for key in client.keys(f"{keys.mission(0, '*').replace('{', '[{]').replace('}', '[}]')}")
         } == {keys.mission(0, task) for task in tasks.values()}, "no other mission was ever there"
-    assert sorted(line[1] for line in tally(stack)) == sorted(tasks.values())
+    # a handler that had begun where the leader was killed begins again: what is had once is the mission
+    assert {line[1] for line in tally(stack)} == set(tasks.values())
 
 
 class Moment(threading.Thread):

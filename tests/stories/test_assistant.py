@@ -223,12 +223,12 @@ async def test_what_has_ended_cannot_be_cancelled_and_nothing_older_is(home: Hom
 
 
 async def test_a_cancel_that_follows_at_once_never_comes_too_early(home: Home, speaker: Speaker) -> None:
-    for turn in ("turn the hall light on", "please switch on the hall light", "please turn on the hall light"):
-        home.hold(HALL, "act")
-        command, cancel = await speaker.say(turn), await speaker.say("cancel that")
+    for room, lamp in (("hall", HALL), ("study", STUDY), ("bedroom", BEDROOM)):
+        home.hold(lamp, "act")
+        command, cancel = await speaker.say(f"turn the {room} light on"), await speaker.say("cancel that")
         assert (await speaker.end(cancel))["result"].get("cancelled") == command
         assert (await speaker.end(command))["status"] == "CANCELLED"
-        home.release(HALL)
+        home.release(lamp)
 
 
 # Questions

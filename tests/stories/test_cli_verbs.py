@@ -112,6 +112,7 @@ async def test_a_cancel_waits_until_the_handler_has_stopped(hand: Hand, terminal
     ]
     await hand.in_state(slow, "ACTING", "leased")
     await hand.in_state(errand, "SHIPPING", "leased")
+    await terminal.run("missions", "pause", waiter)  # else it begins if the one before it happens to be cancelled first
     said = await terminal.run("missions", "cancel", waiter, slow, "--wait")
     assert (said.code, said.err) == (0, "")
     first, second = said.out.splitlines()
