@@ -30,6 +30,7 @@ class Frame:
         name: of a device, folded.
         area: id of the area.
         kind: of devices (``light``); ``everything`` for all of them.
+        lent: the area is that of a clause beside it, which the speaker may not have had in mind.
         every: all that fit are meant; ``loosely``: unless the clause stands beside others, which are all of it.
         here: where it was said is meant.
         aspect: the value that it is about (``brightness``).
@@ -46,6 +47,7 @@ class Frame:
     name: str | None = None
     area: str | None = None
     kind: str | None = None
+    lent: bool = False
     every: bool = False
     loosely: bool = False
     here: bool = False
@@ -129,7 +131,7 @@ def _with_things(frames: list[Frame]) -> list[Frame]:
         if not one.thing and one.area is not None and after.thing and one.verb == after.verb and not one.aspect:
             given[n] = replace(one, kind=after.kind or after.own_kind)
         elif _nowhere(one) and one.verb == after.verb and after.area is not None and n + 2 == len(given):
-            given[n] = replace(one, area=after.area)
+            given[n] = replace(one, area=after.area, lent=True)
     for n, one in enumerate(given[1:], 1):
         before = given[n - 1]  # it may have borrowed itself
         if Verb.SCENE in (one.verb, before.verb):
@@ -140,7 +142,7 @@ def _with_things(frames: list[Frame]) -> list[Frame]:
         elif not one.thing and (one.short or one.verb == before.verb) and one.area is not None and not one.aspect:
             given[n] = replace(one, kind=before.kind or before.own_kind)  # "the lights in the kitchen and the hall"
         elif _nowhere(one) and before.place is not None:
-            given[n] = replace(one, area=before.place)
+            given[n] = replace(one, area=before.place, lent=True)
     return given
 
 

@@ -32,6 +32,7 @@ _CHINESE: Final = re.compile(
     rf"|(?P<tens>(?:{_DIGIT}*十|{_DIGIT}+百){_NUMERAL}*)(?P<point>点[零〇一二两三四五六七八九]+)?"
     rf"|(?:{_ASKED}(?P<asked>{_NUMERAL}+)(?![半下点些起直])|(?P<counted>{_NUMERAL}+){_COUNTED})"
 )
+_PART: Final = re.compile(rf"({_DIGIT})分之({_DIGIT})")
 _DEGREE_HALF: Final = re.compile(r"(\d+)度半")
 _TENTHS: Final = re.compile(r"(?<!\d)([1-9])成(?=$|[亮音的,，])")
 
@@ -71,9 +72,16 @@ def _spelled(words: str) -> str:
 
 
 def _chinese(text: str) -> str:
+    text = _PART.sub(_part, text)
     text = _CHINESE.sub(_digits, text)
     text = _DEGREE_HALF.sub(r"\1.5度", text)
     return _TENTHS.sub(r"\g<1>0%", text)
+
+
+def _part(found: re.Match[str]) -> str:
+    """三分之一 as percent, where it is a part of a whole."""
+    whole, part = _numeral(found[1]), _numeral(found[2])
+    return f"{round(100 * part / whole)}%" if 0 < part <= whole else found[0]
 
 
 def _digits(found: re.Match[str]) -> str:

@@ -104,6 +104,8 @@ class Things:
         if frame.here and place is None:
             raise Puzzle("which_area", self._areas(found))
         within = [entity for entity in found if place is None or self.entries[entity].area == place]
+        if not within and frame.lent:
+            within = found
         if not within and frame.verb == Verb.LOOK and frame.aspect == "temperature":  # no sensor: what is it set to?
             within = self._all(lambda entry: _domain(entry) == "climate" and entry.area == place)
         if not within:
@@ -199,6 +201,8 @@ def _called(entry: Entry) -> str:
 def _kind(frame: Frame) -> str | None:
     """The kind that is meant where none is named: "set the bedroom to 20 degrees"."""
     kind = frame.kind
+    if kind == "everything" and frame.aspect is not None:  # "dim everything to 10 percent"
+        kind = _KIND_OF.get(frame.aspect, kind)
     if kind is None and frame.aspect is not None:
         kind = "climate" if frame.aspect == "humidity" else _KIND_OF.get(frame.aspect)
     elif kind is None and (frame.degrees or frame.mode is not None):

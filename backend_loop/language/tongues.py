@@ -102,7 +102,7 @@ _ENGLISH: Final = Tongue(
         (?:in|for|after|within)\ (?:an?|half\ an|\d+|some|a\ few|a\ couple\ of)
         \ (?:seconds?|minutes?|mins?|hours?|days?|while)|
         (?:at|by|from|until|till|before|after|around)\ (?:noon|midnight|sunset|sunrise|dawn|dusk|dinner|bedtime|
-        (?:[01]?\d|2[0-4])(?::\d\d)?(?!\S|\ (?:percent|degrees))))\b"""
+        (?:1[0-2]|\d|\d+:\d\d|\d+\ ?(?:am|pm|o'clock))(?!\S|\ (?:percent|degrees))))\b"""
     ),
     all=_words(
         r"""^(?:in\ )?(?:all|both|everywhere|everything|each|every\ one|every\ room|all\ of\ (?:them|it|these|those)|
@@ -152,7 +152,7 @@ _CHINESE: Final = Tongue(
         我要|我需要|快点|快|现在就|立刻|马上|那就|那|就|喂|嘿|你好|小助手|顺便|也|还有|再|嗯|呃|啊|哦|[\s,，、])+"""
     ),
     closing=_words(
-        r"""(?:吧|啊|呀|哦|喔|啦|嘛|哈|谢谢你|谢谢|多谢|好吗|(?<!运)行吗|可以吗|好不好|行不行|拜托|麻烦了|[\s,，。！!？?.~])+$"""
+        r"""(?:吧|呗|啊|呀|哦|喔|啦|嘛|哈|哟|嘞|谢谢你|谢谢|多谢|好吗|(?<!运)行吗|可以吗|好不好|行不行|拜托|麻烦了|[\s,，。！!？?.~])+$"""
     ),
     anywhere=_words(r"请你|请|一下子?|帮我|帮忙|麻烦你|麻烦|顺便|给我|(?<=[开关])个|(?<=[开关调])下(?![来面])"),
     request=(_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以|知道).+?)[吗么]?[?？]?$"), r"\1"),
@@ -177,7 +177,9 @@ _CHINESE: Final = Tongue(
         _words(r"^(?:把|将)?除(?:了|开|去)?(?P<but>.+?)(?:以外|之外|外)(?:[,，\s]|的|把)*(?P<rest>.+)$"),
         _words(r"^(?:把|将)?除(?:了|开|去)?(?P<but>.+?)[,，\s]+(?:请|把|的)*(?P<rest>.+)$"),
         _words(r"^(?:把|将)?除(?:了|开|去)?(?P<but>.+?)(?P<rest>(?:所有|全部|全家|全屋|家里).+)$"),
-        _words(r"^(?P<rest>.+?)[,，\s]*(?:除了|除开|除去|但不包括|不包括)(?P<but>.+?)(?:以外|之外|外)?$"),
+        _words(
+            r"^(?:(?:其他|其它|其余|别的)的?)?(?P<rest>.+?)[,，\s]*(?:除了|除开|除去|但不包括|不包括)(?P<but>.+?)(?:以外|之外|外)?$"
+        ),
     ),
     relative=_words(
         r"""[亮暗高低大小热冷暖快慢声响](?:上|下)?(?:[一1]?点|一?些|\d+度)|再.{0,4}[亮暗高低大小热冷]|(?:调|升|降)[高低亮暗大小]?(?:了)?(?:一?点|一?些)|

@@ -27,9 +27,9 @@ _ACTIONS: Final[Mapping[str, Mapping[Verb, str]]] = {
 }
 _ASPECTS: Final = {"light": "brightness", "climate": "temperature", "cover": "position", "media_player": "volume"}
 _LEVELS: Final[Mapping[str, Mapping[str, int]]] = {
-    "brightness": {"max": 100, "half": 50, "min": 1},
-    "position": {"max": 100, "half": 50, "min": 0},
-    "volume": {"max": 100, "half": 50, "min": 10, "none": 0},
+    "brightness": {"max": 100, "three_quarters": 75, "half": 50, "quarter": 25, "min": 1},
+    "position": {"max": 100, "three_quarters": 75, "half": 50, "quarter": 25, "min": 0},
+    "volume": {"max": 100, "three_quarters": 75, "half": 50, "quarter": 25, "min": 10, "none": 0},
 }
 _SAFE: Final = frozenset({"lock", "turn_off", "pause"})
 """What makes a dangerous device safe needs no second word."""
