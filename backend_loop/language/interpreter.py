@@ -101,6 +101,7 @@ class _Reader:
             return said.model_copy(update=_controlled(word, text))
         if self._phrase(whole) is not None:  # one that begins as courtesies do
             text = whole
+        text = self._as_asked(whole, text)
         said = said.model_copy(update={"understood": text})
         try:
             found, ordered = self._wishes(text, area, chosen)
@@ -126,6 +127,15 @@ class _Reader:
                 "confirm": any(wishes.dangerous(wish, self._things) for wish in found),
             }
         )
+
+    def _as_asked(self, whole: str, text: str) -> str:
+        """The question that a few words with a question mark are; with a courtesy they are a command all the same."""
+        said = whole.rstrip(" ?？")
+        if not whole.rstrip().endswith(("?", "？")) or not said.endswith(text):
+            return text
+        question = self._tongue.asked.format(text)
+        frame = self._alone(question, stock=False)
+        return question if frame is not None and frame.verb == Verb.LOOK else text
 
     def fill(self, meaning: Meaning, answer: str) -> Meaning:
         text = bare(self._digits(fold(answer[:LONGEST])), self._tongue, self._book)

@@ -20,6 +20,7 @@ class Tongue:
         begin: where a clause may begin without a word between.
         first: a word that says that what follows has an order.
         but: an exception; the group ``rest`` is what it is an exception from, ``but`` what is left out.
+        asked: what makes a question of a few words that are said as one: "the oven on?".
         relative: words for more or less of something.
         later: words by which something is put off, or bound to something else.
         all: the answer that means all of what was asked about.
@@ -38,6 +39,7 @@ class Tongue:
     begin: re.Pattern[str]
     first: re.Pattern[str]
     but: tuple[re.Pattern[str], ...]
+    asked: str
     relative: re.Pattern[str]
     later: re.Pattern[str]
     all: re.Pattern[str]
@@ -91,6 +93,7 @@ _ENGLISH: Final = Tongue(
             (?P<but>.+)$"""
         ),
     ),
+    asked="is {}",
     relative=_words(
         r"""\b(?:brighter|darker|dimmer|warmer|hotter|cooler|colder|louder|quieter|softer|higher|lower|more|less|
         (?:a\ (?:bit|little|touch)|slightly|some(?:what)?)\ (?:up|down|more|less))\b|\bby\ \d+"""
@@ -181,6 +184,7 @@ _CHINESE: Final = Tongue(
             r"^(?:(?:其他|其它|其余|别的)的?)?(?P<rest>.+?)[,，\s]*(?:除了|除开|除去|但不包括|不包括)(?P<but>.+?)(?:以外|之外|外)?$"
         ),
     ),
+    asked="{}吗",
     relative=_words(
         r"""[亮暗高低大小热冷暖快慢声响](?:上|下)?(?:[一1]?点|一?些|\d+度)|再.{0,4}[亮暗高低大小热冷]|(?:调|升|降)[高低亮暗大小]?(?:了)?(?:一?点|一?些)|
         (?:调|升|降)(?:高|低|大|小|亮|暗)$"""

@@ -56,7 +56,16 @@ def test_another_wording_means_the_same(text: str, want: str) -> None:
         ("kitchen light at a quarter past seven", "en"),
         ("dim the kitchen light by 30 percent", "en"),
         ("厨房灯没关", "zh"),
+        ("oven on?", "en"),
+        ("烤箱开了？", "zh"),
+        ("the kitchen lights off?", "en"),
     ],
 )
 def test_what_is_told_is_no_command(text: str, language: str) -> None:
     assert meant(text, language).startswith(("look", "!not_understood"))
+
+
+def test_a_command_with_a_courtesy_is_one_also_with_a_question_mark() -> None:
+    assert meant("kitchen light off, please?", "en") == "turn_off light.kitchen"
+    assert meant("could you turn the kitchen light off?", "en") == "turn_off light.kitchen"
+    assert meant("厨房灯关了好吗？", "zh") == "turn_off light.kitchen"
