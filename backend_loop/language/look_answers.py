@@ -1,5 +1,6 @@
 """What is said of looks: a value with its age if it is old, a yes or no, or that nobody could be asked. Pure."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ _MAIN: Final[Mapping[str, tuple[str, ...]]] = {
     "media_player": ("playback", "volume"),
     "sensor": ("temperature", "humidity", "contact"),
 }
+_SENSOR: Final = re.compile(r"(?<=.)(?: contact| sensor|传感器)$", re.IGNORECASE)
 Pair = tuple[Wish, ChildMission | None]
 
 
@@ -46,7 +48,8 @@ def _of_value(wish: Wish, value: Mapping[str, Any], meaning: Meaning, words: Wor
     entity, kind = str(wish.entity), str(wish.entity).partition(".")[0]
     if wish.expects is not None and wish.asks is not None and wish.asks in value:
         so = _so(wish.asks, _simple(wish, value[wish.asks]), kind, words)
-        return _put("yes" if _matches(wish, value) else "no", [entity], meaning, words, so=so)
+        about = _door(entity, meaning) if wish.asks == "contact" else meaning
+        return _put("yes" if _matches(wish, value) else "no", [entity], about, words, so=so)
     if wish.asks == "temperature" and kind in ("sensor", "climate"):
         return _temperature(wish, value, meaning, words)
     if wish.asks == "humidity" and "humidity" in value:
@@ -56,6 +59,12 @@ def _of_value(wish: Wish, value: Mapping[str, Any], meaning: Meaning, words: Wor
     asks = (wish.asks,) if wish.asks else _main(kind, value)
     parts = [_so(one, value[one], kind, words) for one in asks if one in value]
     return _put("value" if parts else "unknown", [entity], meaning, words, so=naming.listed(parts, words))
+
+
+def _door(entity: str, meaning: Meaning) -> Meaning:
+    """It is the door that is open, not what tells so."""
+    name = _SENSOR.sub("", meaning.names.get(entity, ""))
+    return meaning.model_copy(update={"names": meaning.names | {entity: name}}) if name else meaning
 
 
 def _temperature(wish: Wish, value: Mapping[str, Any], meaning: Meaning, words: Wording) -> str:

@@ -150,6 +150,8 @@ def test_a_yes_or_no_question_has_a_yes_or_a_no() -> None:
     assert seen("有灯开着吗", "zh", *[off] * 5) == "没有，5个灯都关着。"
     assert seen("卧室和书房的灯开着吗", "zh", on, on) == "是的，卧室灯和书房灯都开着。"
     assert seen("大门锁了吗", "zh", look({"lock": "locked"})) == "是的，大门锁着。"
+    assert seen("大门开着吗", "zh", look({"contact": "closed"})) == "没有，大门关着。"
+    assert seen("is the front door open", "en", look({"contact": "open"})) == "Yes, the front door is open."
     unlike = seen("is the music playing", "en", look({"playback": "idle"}))
     assert unlike.startswith("No, ")
 
