@@ -96,7 +96,7 @@ _ENGLISH: Final = Tongue(
     asked="is {}",
     relative=_words(
         r"""\b(?:brighter|darker|dimmer|warmer|hotter|cooler|colder|louder|quieter|softer|higher|lower|more|less|
-        (?:a\ (?:bit|little|touch)|slightly|some(?:what)?)\ (?:up|down|more|less))\b|\bby\ \d+"""
+        a\ (?:bit|little|touch)|slightly|(?:turn|crank)\ (?:up|down))\b|\bby\ \d+"""
     ),
     later=_words(
         r"""\b(?:later|tomorrow|tonight|every\ (?:day|morning|evening|night|hour|week|weekday|weekend)|remind|

@@ -198,6 +198,7 @@ def test_questions_are_asked_in_the_speakers_language() -> None:
         ("十分钟后打开厨房灯", "zh", CHINESE.phrases["later"]),
         ("明天打开厨房灯", "zh", CHINESE.phrases["later"]),
         ("make the kitchen light brighter", "en", ENGLISH.phrases["relative"]),
+        ("turn the heating up a bit in the study", "en", ENGLISH.phrases["relative"]),
         ("客厅灯亮一点", "zh", CHINESE.phrases["relative"]),
         ("what time is it", "en", ENGLISH.phrases["not_understood"]),
         ("don't turn on the kitchen light", "en", ENGLISH.phrases["not_understood"]),
