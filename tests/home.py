@@ -99,13 +99,16 @@ def running_home(state_dir: Path, mqtt_url: str | None = None) -> Iterator[Home]
     if mqtt_url is not None:
         environment["DUALLOOP_MQTT_URL"] = mqtt_url
     process = forked(("-c", _RUN, str(state_dir)), env=environment)
+    home: Home | None = None
     try:
         until(lambda: url_file.exists() or process.poll() is not None, within=20, what="the home starts")
         assert process.poll() is None, f"the home exited with {process.returncode}"
         home = Home(process, url_file.read_text())
-        until(lambda: home.http.get("/readyz").is_success, within=20, what="its devices are announced")
+        http = home.http
+        until(lambda: http.get("/readyz").is_success, what="its devices are announced")
         yield home
-        home.http.close()
     finally:
+        if home is not None:
+            home.http.close()
         process.kill()
         process.wait()

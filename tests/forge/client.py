@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -29,14 +30,13 @@ class Forked:
         self._polling = threading.Lock()  # the forge tells an end once, and a test may wait for it in two threads
         self.over = os.pidfd_open(pid)
         """Can be read from once it has ended."""
+        weakref.finalize(self, os.close, self.over)  # not before: another thread may wait for it
 
     def poll(self) -> int | None:
         """The exit code, negative for a signal; None while it runs."""
         with self._polling:
             if self.returncode is None:
                 self.returncode = self._forge.ask({"ended": self.pid})["code"]
-                if self.returncode is not None:
-                    os.close(self.over)
             return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:

@@ -89,7 +89,7 @@ async def test_kill_9_while_it_is_listened_to_loses_nothing_and_does_it_once(
     home: Home, stack: Stack, front: Front, speech: Receiver
 ) -> None:
     speech.deliveries.clear()
-    speech.answers.extend([silence, hears("turn on the kitchen light")])
+    speech.answers.extend([silence, hears("turn the kitchen light on")])
     before = len(home.acts(LAMP))
     said = await say(front, "killed")
     await eventually(lambda: speech.deliveries, what="it is listened to")
@@ -202,7 +202,7 @@ async def test_of_two_who_say_cancel_the_second_means_the_command_and_not_the_fi
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_server_that_fails_is_asked_again_and_then_told_of(home: Home, front: Front, speech: Receiver) -> None:
-    speech.answers.extend([status(503), hears("turn on the kitchen light")])
+    speech.answers.extend([status(503), hears("switch on the kitchen light")])
     done = await front.end(await say(front, "again"))
     assert (done["status"], home.look(LAMP)["value"]["power"]) == ("SUCCEEDED", "on")
     speech.answers.extend([status(500)] * 3)

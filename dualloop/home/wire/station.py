@@ -5,6 +5,7 @@ import contextlib
 import json
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final, NamedTuple
+from uuid import uuid4
 
 import aiomqtt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -86,10 +87,10 @@ class Station:
                 await asyncio.wait(self._work)
 
     async def _come_back_always(self) -> None:
-        pause = BACKOFF_S[0]
+        pause, another = BACKOFF_S[0], ""
         while True:
             try:
-                async with connect(self._url, identifier=self.identifier, will=self._will()) as client:
+                async with connect(self._url, identifier=self.identifier + another, will=self._will()) as client:
                     await self._greet(client)
                     pause = BACKOFF_S[0]
                     await self._speak(client)
@@ -99,6 +100,8 @@ class Station:
                 log.exception("station failed", station=self.identifier, again_in_s=pause)
             finally:
                 self.connected = False
+            # a broker that is not through with who had the name before lets nobody in under it, amqtt for ever at times
+            another = f"-{uuid4().hex[:6]}"
             await asyncio.sleep(pause)
             pause = min(2 * pause, BACKOFF_S[1])
 
