@@ -131,7 +131,11 @@ class Connection:
 
     async def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Do this beside what is under way; a stop waits for it."""
-        await self._free.acquire()
+        try:
+            await self._free.acquire()
+        except BaseException:
+            work.close()  # it was cut before it began
+            raise
         if (task := self._spawn(work)) is not None:
             self._under_way.add(task)
             task.add_done_callback(self._done)

@@ -1,12 +1,13 @@
 """The broker that comes along, and the home as a process on it."""
 
+import asyncio
 import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from dualloop.address import running_broker
 from dualloop.doctor.broker import broker as examined
 from dualloop.lifeline import ends_with_parent
 from shared.settings import Settings
-from tests.home import running_home
+from tests.home import Home, running_home
 from tests.mqtt import Wire, wire
 from tests.waiting import until
 
@@ -49,24 +50,35 @@ async def missed(bus: Wire, since: int) -> None:
         await bus.hear(topic, lambda said, word=word: said.text == word, since=since)  # type: ignore[misc]  # bound now
 
 
+@contextlib.asynccontextmanager
+async def home_on(folder: Path, url: str) -> AsyncIterator[Home]:
+    """Started and ended beside this loop: amqtt lets nobody go on while a subscriber, as the bus is, does not read."""
+    running = running_home(folder, url)
+    home = await asyncio.to_thread(running.__enter__)
+    try:
+        yield home
+    finally:
+        await asyncio.to_thread(running.__exit__, None, None, None)
+
+
 async def test_a_home_lives_on_it_and_is_missed_when_it_is_killed_and_when_it_goes(tmp_path: Path) -> None:
     with broker(tmp_path) as process:
         url = running_broker(tmp_path)
         assert url is not None
         async with wire(url) as bus:
-            with running_home(tmp_path, url) as home:
+            async with home_on(tmp_path, url) as home:
                 await bus.hear("zigbee2mqtt/bridge/devices")
                 home.hand("light.hall", power="on")
                 await bus.hear("zigbee2mqtt/hall/lamp", lambda said: said.json["state"] == "ON")
                 since = await bus.settled()
                 home.process.kill()
                 await missed(bus, since)
-            with running_home(tmp_path, url) as home:
+            async with home_on(tmp_path, url) as home:
                 async with wire(url) as late:
                     assert (await late.hear("tele/oven/LWT")).text == "Online"
                     assert (await late.hear("zigbee2mqtt/hall/lamp")).json["state"] == "ON"
                 since = await bus.settled()
-                assert home.end() == 0
+                assert await asyncio.to_thread(home.end) == 0
                 await missed(bus, since)
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
