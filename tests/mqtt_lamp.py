@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import SecretStr
 
 from backend_loop.devices.configured import kept
@@ -138,3 +140,22 @@ async def served(
             await running
             await worker.close()
             await devices.close()
+
+
+def soon(seconds: float = 5.0) -> float:
+    """The moment in so many seconds, as devices take a deadline."""
+    return time.monotonic() + seconds
+
+
+@pytest.fixture
+async def lamp(mqtt_url: str) -> AsyncIterator[Lamp]:
+    """One on the session's broker."""
+    async with lamp_on(mqtt_url) as lamp:
+        yield lamp
+
+
+@pytest.fixture
+async def devices(mqtt_url: str, lamp: Lamp) -> AsyncIterator[MqttDevices]:  # noqa: ARG001  it is announced before
+    """The adapter, on the same broker."""
+    async with devices_on(mqtt_url) as devices:
+        yield devices

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-import dualloop
+from dualloop.home.inventory import furnish
 from tests.benchmarks.calm import calm
 from tests.benchmarks.client import Client
 from tests.benchmarks.figure import Benchmark, Row, Sample, Size, percentile
@@ -24,7 +24,6 @@ from tests.waiting import until
 
 SAID: Final = (Path(__file__).parent.parent / "audio" / "en01-a.wav").read_bytes()
 TYPED: Final = to_json({"text": "turn on the living room lights", "locale": "en"})
-INVENTORY: Final = Path(dualloop.__file__).parent / "home" / "inventory.json"
 LAMP: Final = "light.living_room"
 SPEAKERS: Final = 4
 
@@ -32,7 +31,7 @@ SPEAKERS: Final = 4
 def _measure(stage: Stage, size: Size) -> dict[str, Sample]:
     many = size.of(300)
     stage.empty()
-    (stage.folder / "home.json").write_bytes(INVENTORY.read_bytes())
+    furnish(stage.folder / "home.json")
     with (
         # of this measurement alone: with the Redis that is emptied, fences begin anew
         running_home(Path(tempfile.mkdtemp(dir=stage.folder))) as home,

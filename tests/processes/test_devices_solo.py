@@ -5,18 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.mqtt_lamp import Lamp, lamp_on
+from tests.mqtt_lamp import Lamp
 from tests.processes.commands import Front
 from tests.stories.stack import Stack, running
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture
-async def lamp(mqtt_url: str) -> AsyncIterator[Lamp]:
-    async with lamp_on(mqtt_url) as lamp:
-        yield lamp
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,15 +11,14 @@ import pytest_asyncio
 import redis
 from pydantic_core import to_json
 
-import dualloop
-from tests.home import Home, running_home
+from tests.home import Home
 from tests.processes.commands import Front
-from tests.stories.stack import Stack, running
+from tests.stories.furnished import furnished
+from tests.stories.stack import Stack
 from tests.waiting import eventually
 from tests.webhook_receiver import Answer, Receiver, receiving, silence, status
 
 SAID: Final = (Path(__file__).parent.parent / "audio" / "en01-a.wav").read_bytes()
-INVENTORY: Final = Path(dualloop.__file__).parent / "home" / "inventory.json"
 LAMP, LOCK = "light.kitchen", "lock.front_door"
 CLEAR, DOUBTFUL = -0.05, -1.5
 """Log-probabilities, as a speech server tells them."""
@@ -38,42 +37,18 @@ async def speech() -> AsyncIterator[Receiver]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    with running_home(tmp_path_factory.mktemp("house")) as home:
-        yield home
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stack(
-    module_redis_url: str, house: Home, speech: Receiver, tmp_path_factory: pytest.TempPathFactory
+    module_redis_url: str, shared_home: Home, speech: Receiver, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Stack]:
     folder = tmp_path_factory.mktemp("voice")
-    (folder / "home.json").write_bytes(INVENTORY.read_bytes())
-    async with running(
-        module_redis_url,
-        folder,
-        DUALLOOP_HOME_URL=house.url,
-        DUALLOOP_HOME_FILE=str(folder / "home.json"),
-        DUALLOOP_SPEECH_URL=f"http://127.0.0.1:{speech.port}/v1",
-        DUALLOOP_LEASE_S="1.5",
-        DUALLOOP_SHARDS="3",
-    ) as stack:
-        front = Front(stack.foregrounds[0])
-
-        async def furnished() -> bool:
-            return bool((await front.client.get("/v1/home")).json()["inventory"]["devices"])
-
-        await eventually(furnished, 30, "the home is known")
-        await stack.workers[0].restart()  # who starts from here on begins with it
+    env: dict[str, Any] = {
+        "DUALLOOP_SPEECH_URL": f"http://127.0.0.1:{speech.port}/v1",
+        "DUALLOOP_LEASE_S": "1.5",
+        "DUALLOOP_SHARDS": "3",
+    }
+    async with furnished(module_redis_url, folder, shared_home, **env) as stack:
         yield stack
-        await front.client.aclose()
-
-
-@pytest.fixture
-def home(house: Home) -> Home:
-    house.fresh()
-    return house
 
 
 async def say(front: Front, session: str, deadline_s: float = 60) -> str:

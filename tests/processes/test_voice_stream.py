@@ -12,17 +12,15 @@ import pytest
 import pytest_asyncio
 import redis
 
-import dualloop
-from tests.home import Home, running_home
-from tests.processes.commands import Front
+from tests.home import Home
 from tests.processes.test_voice import DOUBTFUL, hears
-from tests.stories.stack import Part, Stack, running
+from tests.stories.furnished import furnished
+from tests.stories.stack import Part, Stack
 from tests.stories.talk import Talk, talking
 from tests.stories.test_voice_stream import left, samples, silence, speak, understood, voice
 from tests.waiting import eventually
 from tests.webhook_receiver import Receiver, receiving, status
 
-INVENTORY: Final = Path(dualloop.__file__).parent / "home" / "inventory.json"
 LAMP: Final = "light.kitchen"
 SAID: Final = samples("en01-a")
 HALF: Final = len(SAID) // 4 * 2
@@ -35,39 +33,14 @@ async def speech() -> AsyncIterator[Receiver]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    with running_home(tmp_path_factory.mktemp("house")) as home:
-        yield home
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stack(
-    module_redis_url: str, house: Home, speech: Receiver, tmp_path_factory: pytest.TempPathFactory
+    module_redis_url: str, shared_home: Home, speech: Receiver, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Stack]:
     folder = tmp_path_factory.mktemp("stream")
-    (folder / "home.json").write_bytes(INVENTORY.read_bytes())
-    env: dict[str, Any] = {
-        "DUALLOOP_HOME_URL": house.url,
-        "DUALLOOP_HOME_FILE": str(folder / "home.json"),
-        "DUALLOOP_SPEECH_URL": f"http://127.0.0.1:{speech.port}/v1",
-    }
-    async with running(module_redis_url, folder, workers=0, **env) as stack:
-        front = Front(stack.foregrounds[0])
-
-        async def furnished() -> bool:
-            return bool((await front.client.get("/v1/home")).json()["inventory"]["devices"])
-
-        await eventually(furnished, 30, "the home is known")
-        await front.client.aclose()
-        await stack.start([stack.worker(), stack.worker()])  # they begin with it
+    speech_url = f"http://127.0.0.1:{speech.port}/v1"
+    async with furnished(module_redis_url, folder, shared_home, workers=2, DUALLOOP_SPEECH_URL=speech_url) as stack:
         yield stack
-
-
-@pytest.fixture
-def home(house: Home) -> Home:
-    house.fresh()
-    return house
 
 
 @pytest.fixture

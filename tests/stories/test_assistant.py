@@ -4,7 +4,7 @@ No two of these tests say the same from two sessions, unless they mean it: withi
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,10 @@ import httpx
 import pytest
 import pytest_asyncio
 
-import dualloop
 from dualloop.client import Client
-from tests.home import Home, running_home
-from tests.stories.stack import Stack, running
+from tests.home import Home
+from tests.stories.furnished import furnished
+from tests.stories.stack import Stack
 from tests.stories.talk import talking
 from tests.stories.terminal import Terminal
 from tests.waiting import eventually
@@ -23,7 +23,6 @@ from tests.waiting import eventually
 AC, LOCK = "climate.living_room", "lock.front_door"
 KITCHEN, HALL, STUDY, BEDROOM = "light.kitchen", "light.hall", "light.study", "light.bedroom"
 COOL = "打开客厅空调，调到26度"
-INVENTORY = Path(dualloop.__file__).parent / "home" / "inventory.json"
 
 Document = dict[str, Any]
 
@@ -65,36 +64,13 @@ class Speaker:
         return found
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    with running_home(tmp_path_factory.mktemp("house")) as home:
-        yield home
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack(module_redis_url: str, house: Home, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+async def stack(
+    module_redis_url: str, shared_home: Home, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stack]:
     folder = tmp_path_factory.mktemp("assistant")
-    (folder / "home.json").write_bytes(INVENTORY.read_bytes())
-    async with (
-        running(
-            module_redis_url, folder, DUALLOOP_HOME_URL=house.url, DUALLOOP_HOME_FILE=str(folder / "home.json")
-        ) as stack,
-        httpx.AsyncClient(trust_env=False) as client,
-    ):
-
-        async def furnished() -> bool:
-            command = {"text": "turn on the hall light", "locale": "en"}
-            answer = await client.post(f"{stack.url}/v1/commands", json=command, headers={"prefer": "wait=10"})
-            return "problem" not in (answer.json().get("result") or {"problem": ""})
-
-        await eventually(furnished, 30, "the worker knows the home")
+    async with furnished(module_redis_url, folder, shared_home) as stack:
         yield stack
-
-
-@pytest.fixture
-def home(house: Home) -> Home:
-    house.fresh()
-    return house
 
 
 @pytest.fixture

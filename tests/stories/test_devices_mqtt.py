@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -19,27 +18,11 @@ from backend_loop.devices.protocol import (
 )
 from shared.clock import now_ms
 from tests.mqtt import wire
-from tests.mqtt_lamp import Lamp, devices_on, lamp_on
+from tests.mqtt_lamp import Lamp, devices_on, lamp_on, soon
 from tests.waiting import eventually
 
 LAMP = "light.kitchen_lamp"
 ON = Command(entity=LAMP, action="turn_on")
-
-
-def soon(seconds: float = 5.0) -> float:
-    return time.monotonic() + seconds
-
-
-@pytest.fixture
-async def lamp(mqtt_url: str) -> AsyncIterator[Lamp]:
-    async with lamp_on(mqtt_url) as lamp:
-        yield lamp
-
-
-@pytest.fixture
-async def devices(mqtt_url: str, lamp: Lamp) -> AsyncIterator[MqttDevices]:  # noqa: ARG001  it is announced before
-    async with devices_on(mqtt_url) as devices:
-        yield devices
 
 
 async def test_observe_act_and_the_proof_of_it(lamp: Lamp, devices: MqttDevices) -> None:

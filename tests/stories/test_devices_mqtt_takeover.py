@@ -1,14 +1,14 @@
 """A worker killed in the middle of an act over MQTT: the next one looks first, and the lamp is told once."""
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.device_commands import opened_door
 from tests.forge import Forked, forked
-from tests.mqtt_lamp import Lamp, lamp_on
+from tests.mqtt_lamp import Lamp
 
 _RUN = "from backend_loop.main import run; from shared.settings import Settings; run(Settings(_env_file=None))"
 
@@ -23,12 +23,6 @@ def worker(redis_url: str, mqtt_url: str, folder: Path) -> Forked:
         "DUALLOOP_MISSIONS": "backend_loop.missions.device_control",
     }
     return forked(("-c", _RUN), env=environment)
-
-
-@pytest.fixture
-async def lamp(mqtt_url: str) -> AsyncIterator[Lamp]:
-    async with lamp_on(mqtt_url) as lamp:
-        yield lamp
 
 
 @pytest.fixture

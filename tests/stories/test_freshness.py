@@ -34,12 +34,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def lamp(mqtt_url: str) -> AsyncIterator[Lamp]:
-    async with lamp_on(mqtt_url) as lamp:
-        yield lamp
-
-
-@pytest.fixture
 async def door(redis_url: str, mqtt_url: str, lamp: Lamp, tmp_path: Path) -> AsyncIterator[Door]:  # noqa: ARG001
     async with served(redis_url, mqtt_url, tmp_path, DeviceControl.definition, DeviceQuery.definition) as door:
         yield door

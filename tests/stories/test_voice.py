@@ -12,16 +12,15 @@ import pytest
 import pytest_asyncio
 import redis
 
-import dualloop
 from dualloop.client import Client
 from shared import keys
-from tests.home import Home, running_home
-from tests.stories.stack import Stack, running
+from tests.home import Home
+from tests.stories.furnished import furnished
+from tests.stories.stack import Stack
 from tests.stories.terminal import Terminal
 from tests.waiting import eventually
 
 AUDIO: Final = Path(__file__).parent.parent / "audio"
-INVENTORY: Final = Path(dualloop.__file__).parent / "home" / "inventory.json"
 LIVING_ROOM, BEDROOM = "light.living_room", "light.bedroom"
 CURL: Final = {"content-type": "application/x-www-form-urlencoded"}
 """What curl --data-binary says of everything."""
@@ -36,39 +35,15 @@ def recording(name: str) -> bytes:
     return (AUDIO / f"{name}.wav").read_bytes()
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    with running_home(tmp_path_factory.mktemp("house")) as home:
-        yield home
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack(module_redis_url: str, house: Home, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+async def stack(
+    module_redis_url: str, shared_home: Home, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stack]:
     folder = tmp_path_factory.mktemp("voice")
-    (folder / "home.json").write_bytes(INVENTORY.read_bytes())
-    parts = running(
-        module_redis_url,
-        folder,
-        DUALLOOP_HOME_URL=house.url,
-        DUALLOOP_HOME_FILE=str(folder / "home.json"),
-        DUALLOOP_MAX_AUDIO=str(MOST),
-        DUALLOOP_AUDIO_MEMORY="0.5",
-    )
-    async with parts as stack, httpx.AsyncClient(trust_env=False) as client:
-
-        async def furnished() -> bool:
-            command = {"text": "turn off the hall light", "locale": "en"}
-            answer = await client.post(f"{stack.url}/v1/commands", json=command, headers=WAIT, timeout=40)
-            return "problem" not in (answer.json().get("result") or {"problem": ""})
-
-        await eventually(furnished, 30, "the worker knows the home")
+    async with furnished(
+        module_redis_url, folder, shared_home, DUALLOOP_MAX_AUDIO=str(MOST), DUALLOOP_AUDIO_MEMORY="0.5"
+    ) as stack:
         yield stack
-
-
-@pytest.fixture
-def home(house: Home) -> Home:
-    house.fresh()
-    return house
 
 
 @pytest.fixture

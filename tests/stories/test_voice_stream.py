@@ -14,14 +14,13 @@ import redis
 import soxr  # type: ignore[import-untyped]
 import websockets
 
-import dualloop
-from tests.home import Home, running_home
-from tests.stories.stack import Stack, running
+from tests.home import Home
+from tests.stories.furnished import furnished
+from tests.stories.stack import Stack
 from tests.stories.talk import Talk, talking
 from tests.waiting import eventually
 
 AUDIO: Final = Path(__file__).parent.parent / "audio"
-INVENTORY: Final = Path(dualloop.__file__).parent / "home" / "inventory.json"
 LIVING_ROOM: Final = "light.living_room"
 RATE: Final = 16_000
 SLICE_MS: Final = 40
@@ -48,40 +47,14 @@ async def speak(talk: Talk, pcm: bytes) -> None:
         await talk.raw(piece)
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    with running_home(tmp_path_factory.mktemp("house")) as home:
-        yield home
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack(module_redis_url: str, house: Home, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+async def stack(
+    module_redis_url: str, shared_home: Home, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stack]:
     folder = tmp_path_factory.mktemp("voice")
-    (folder / "home.json").write_bytes(INVENTORY.read_bytes())
-    env: dict[str, Any] = {
-        "DUALLOOP_HOME_URL": house.url,
-        "DUALLOOP_HOME_FILE": str(folder / "home.json"),
-        "DUALLOOP_VOICE_SESSIONS": "2",
-        "DUALLOOP_SPEECH_S": "6",
-        "DUALLOOP_AUDIO_MEMORY": "0.5",
-    }
-    async with running(module_redis_url, folder, **env) as stack, httpx.AsyncClient(trust_env=False) as client:
-
-        async def furnished() -> bool:
-            command = {"text": "turn off the hall light", "locale": "en"}
-            answer = await client.post(
-                f"{stack.url}/v1/commands", json=command, headers={"prefer": "wait=30"}, timeout=40
-            )
-            return "problem" not in (answer.json().get("result") or {"problem": ""})
-
-        await eventually(furnished, 30, "the worker knows the home")
+    env: dict[str, Any] = {"DUALLOOP_VOICE_SESSIONS": "2", "DUALLOOP_SPEECH_S": "6", "DUALLOOP_AUDIO_MEMORY": "0.5"}
+    async with furnished(module_redis_url, folder, shared_home, **env) as stack:
         yield stack
-
-
-@pytest.fixture
-def home(house: Home) -> Home:
-    house.fresh()
-    return house
 
 
 @pytest.fixture
