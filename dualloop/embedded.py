@@ -22,7 +22,8 @@ from pydantic import BaseModel
 from dualloop.errors import Refusal
 from dualloop.lifeline import ends_with_parent
 from dualloop.redis_program import Program, find_program
-from dualloop.state_folder import private_folder, state_folder, try_lock, write_whole
+from dualloop.state_folder import private_folder, state_folder, write_whole
+from shared.file_lock import try_lock
 
 LONGEST_SOCKET_PATH = 99  # the kernels' limit is 103 to 107 bytes; stay clear of it
 _STEP_S = 0.01

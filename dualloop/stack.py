@@ -29,9 +29,10 @@ from dualloop.errors import Refusal
 from dualloop.home.inventory import furnish
 from dualloop.parts import OTHER_MQTT_PORT, Plan, free_port, stages
 from dualloop.reload import Reloader
-from dualloop.state_folder import private_folder, state_folder, try_lock, write_whole
+from dualloop.state_folder import private_folder, state_folder, write_whole
 from dualloop.supervisor import Supervisor
 from dualloop.terminal import Terminal
+from shared.file_lock import try_lock
 from shared.settings import Settings
 
 _DOUBLED_S = 0.3  # make and process managers send a signal twice; a person does not within this time

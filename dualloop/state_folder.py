@@ -1,6 +1,5 @@
 """The state folder: what it holds is private to its owner, and locked by whoever runs something in it."""
 
-import fcntl
 import os
 from pathlib import Path
 
@@ -44,17 +43,6 @@ def private_folder(path: Path) -> Path:
 
 def _unusable(path: Path, error: OSError) -> Refusal:
     return Refusal(f"{path} cannot be used: {error.strerror}. Choose another folder with DUALLOOP_STATE_DIR.")
-
-
-def try_lock(path: Path) -> int | None:
-    """Lock the file for as long as the returned descriptor, or a child's copy of it, is open; None: it is taken."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
 
 
 def write_whole(path: Path, text: str) -> None:

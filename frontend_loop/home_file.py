@@ -8,7 +8,6 @@ fault changes nothing: its sentence is logged, and told to all by Redis, until t
 import asyncio
 import contextlib
 import errno
-import fcntl
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -17,6 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from shared.clock import now_ms, rfc3339
 from shared.errors import RedisAwayError
+from shared.file_lock import try_lock
 from shared.home import MAX_BYTES, Inventory, InventoryError, read
 from shared.home_store import Stored, fetch, furnish, glance, tell_trouble
 from shared.logs import get
@@ -249,12 +249,6 @@ def _lock(path: Path) -> int | None:
     Beside the file and not of it, since the file is replaced.
     """
     try:
-        descriptor = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return try_lock(path.with_name(f".{path.name}.lock"))
     except OSError:
         return -1
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
