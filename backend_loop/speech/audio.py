@@ -58,7 +58,7 @@ def decode(data: bytes, raw: Raw | None, *, max_bytes: int, max_s: float) -> byt
     """
     check(data, raw, max_bytes)
     import numpy as np  # noqa: PLC0415  only who listens to somebody waits for these
-    import soxr  # type: ignore[import-untyped]  # noqa: PLC0415
+    import soxr  # type: ignore[import-untyped]  # noqa: PLC0415  only who listens to somebody waits for it
 
     rate, blocks = _opened(data, raw)
     room = int(max_s * rate)
@@ -79,8 +79,8 @@ def decode(data: bytes, raw: Raw | None, *, max_bytes: int, max_s: float) -> byt
 
 def _opened(data: bytes, raw: Raw | None) -> tuple[int, Iterator[Any]]:
     """Rate, and blocks of mono samples from -1 to 1."""
-    import numpy as np  # noqa: PLC0415
-    import soundfile  # type: ignore[import-untyped]  # noqa: PLC0415
+    import numpy as np  # noqa: PLC0415  only who listens to somebody waits for it
+    import soundfile  # type: ignore[import-untyped]  # noqa: PLC0415  only who listens to somebody waits for it
 
     if raw is not None:
         whole = len(data) - len(data) % (WIDTH * raw.channels)
@@ -95,7 +95,7 @@ def _opened(data: bytes, raw: Raw | None) -> tuple[int, Iterator[Any]]:
 
 
 def _blocks(file: Any) -> Iterator[Any]:
-    import soundfile  # noqa: PLC0415
+    import soundfile  # noqa: PLC0415  only who listens to somebody waits for it
 
     with file:
         while True:

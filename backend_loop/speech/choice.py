@@ -39,15 +39,15 @@ def engine_of(
 
         return Wyoming(settings.wyoming_url, within_s=settings.speech_s)
     if chosen == "openai" and settings.speech_url:
-        from backend_loop.speech.openai import OpenAI  # noqa: PLC0415
+        from backend_loop.speech.openai import OpenAI  # noqa: PLC0415  the engine that is chosen, and no other
 
         key = settings.speech_key.get_secret_value() if settings.speech_key is not None else ""
         return OpenAI(settings.speech_url, client, model=settings.speech_model, key=key, within_s=settings.speech_s)
     if chosen == "whisper" and settings.whisper_dir:
-        from backend_loop.speech.whisper import Whisper  # noqa: PLC0415
+        from backend_loop.speech.whisper import Whisper  # noqa: PLC0415  the engine that is chosen, and no other
 
         return Whisper(processes, settings.whisper_dir)
-    from backend_loop.speech.sphinx import Sphinx  # noqa: PLC0415
+    from backend_loop.speech.sphinx import Sphinx  # noqa: PLC0415  the engine that is chosen, and no other
 
     return Sphinx(processes, home)
 

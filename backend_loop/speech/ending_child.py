@@ -29,7 +29,7 @@ class _Stream:
     def feed(self, pcm: bytes, *, last: bool) -> EndPointer:
         self.had += len(pcm)
         if self._resampler is not None:
-            import numpy as np  # noqa: PLC0415
+            import numpy as np  # noqa: PLC0415  only who listens to somebody waits for it
 
             pcm = self._resampler.resample_chunk(np.frombuffer(pcm, "<i2"), last=last).astype("<i2").tobytes()
         for likelihood in self._ear.feed(pcm + bytes(FRAME_BYTES if last else 0)):

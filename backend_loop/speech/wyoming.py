@@ -50,8 +50,8 @@ class Wyoming:
 
     async def _ask(self, pcm: bytes, rate: int, language: str, hints: Sequence[str]) -> str:
         # wanted by who has such a server, and by nobody else; its module of audio wants one that Python has no more
-        from wyoming.asr import Transcribe  # noqa: PLC0415
-        from wyoming.event import Event, async_write_event  # noqa: PLC0415
+        from wyoming.asr import Transcribe  # noqa: PLC0415  only who asks such a server waits for it
+        from wyoming.event import Event, async_write_event  # noqa: PLC0415  only who asks such a server waits for it
 
         host, port, path = _place(self._url)
         opening = asyncio.open_unix_connection(path) if path else asyncio.open_connection(host, port)
@@ -75,7 +75,7 @@ class Wyoming:
 
 
 async def _text(reader: asyncio.StreamReader) -> str:
-    from wyoming.event import async_read_event  # noqa: PLC0415
+    from wyoming.event import async_read_event  # noqa: PLC0415  only who asks such a server waits for it
 
     bounded = cast("asyncio.StreamReader", _Bounded(reader))
     for _ in range(_EVENTS):

@@ -34,7 +34,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def door(redis_url: str, mqtt_url: str, lamp: Lamp, tmp_path: Path) -> AsyncIterator[Door]:  # noqa: ARG001
+async def door(redis_url: str, mqtt_url: str, lamp: Lamp, tmp_path: Path) -> AsyncIterator[Door]:  # noqa: ARG001  first
     async with served(redis_url, mqtt_url, tmp_path, DeviceControl.definition, DeviceQuery.definition) as door:
         yield door
 

@@ -97,7 +97,7 @@ class MqttDevices:
         lines = self._hub.lines
         return {entity: lines[wire].described for entity, wire in self._named().items() if wire in lines}
 
-    async def observe(self, entity: str, *, deadline: float, traceparent: str | None = None) -> Reading:  # noqa: ARG002
+    async def observe(self, entity: str, *, deadline: float, traceparent: str | None = None) -> Reading:  # noqa: ARG002  of the protocol
         """See `Device.observe`; a device that cannot be asked shows what it said last, with its age."""
         line = await self._line(entity, deadline)
         if not line.described.asked:

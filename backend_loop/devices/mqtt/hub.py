@@ -119,7 +119,7 @@ class Hub:
         if self._reading is None:
             await self._open()
         reading, nudged = self._reading, asyncio.ensure_future(self._nudge.wait())
-        assert reading is not None, "it was opened"  # noqa: S101
+        assert reading is not None, "it was opened"  # noqa: S101  right above
         try:
             await asyncio.wait({reading, nudged}, timeout=SLICE_S, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -132,8 +132,8 @@ class DiscoveredDevice(Described):
 
 
 def _light(one: DiscoveredDevice, values: Mapping[str, Any], _known: Mapping[str, Any]) -> Iterator[Message]:
-    level = level_of(values["brightness"], one._brightest) if "brightness" in values else None  # noqa: SLF001
-    if one._json_light:  # noqa: SLF001
+    level = level_of(values["brightness"], one._brightest) if "brightness" in values else None  # noqa: SLF001  of this file
+    if one._json_light:  # noqa: SLF001  of this file
         told = {"state": str(values.get("power", "on")).upper()} | ({} if level is None else {"brightness": level})
         yield one.to("command_topic", json.dumps(told))
         return

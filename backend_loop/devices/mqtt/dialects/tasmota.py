@@ -98,7 +98,7 @@ class TasmotaDevice(Described):
         asks = [Message(self._at(command, "STATE"), "")] if "power" in self.shows else []
         return (*asks, *((Message(self._at(command, "STATUS"), "8"),) if self.sensed else ()))
 
-    def orders(self, values: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[Message, ...]:  # noqa: ARG002
+    def orders(self, values: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[Message, ...]:  # noqa: ARG002  of the base
         """See `Described`: a lamp that is told its brightness lights by that."""
         if "brightness" in values:
             return (Message(self._at(self.prefixes[0], str(self.dimmer)), str(round(values["brightness"]))),)
