@@ -22,7 +22,8 @@ class Book:
         """Nothing was announced yet."""
         self._bases, self._prefix = tuple(bases), prefix
         self._zigbee = dict[str, list[zigbee2mqtt.ZigbeeDevice]]()
-        self._tasmota = dict[str, dict[str, Mapping[str, Any]]]()
+        self._parts = dict[str, dict[str, Mapping[str, Any]]]()
+        self._tasmota = dict[str, list[tasmota.TasmotaDevice]]()
         self._discovered = dict[str, discovery.DiscoveredDevice]()
 
     @property
@@ -42,7 +43,10 @@ class Book:
                 self._zigbee[base] = devices
             return True
         if (found := tasmota.CONFIG.fullmatch(topic)) is not None:
-            self._tasmota.setdefault(found["mac"], {})[found["part"]] = mapping(text)
+            parts = self._parts.setdefault(found["mac"], {})
+            parts[found["part"]] = mapping(text)
+            # here, and not once all are listed: what trips us is to cost its own announcement, and no other device
+            self._tasmota[found["mac"]] = tasmota.announced(parts.get("config", {}), parts.get("sensors", {}))
             return True
         if topic.startswith(f"{self._prefix}/") and topic.endswith("/config"):
             device = discovery.announced(self._prefix, topic, text)
@@ -62,10 +66,10 @@ class Book:
         return own
 
     def _own(self) -> Iterator[Described]:
-        for devices in self._zigbee.values():
-            yield from devices
-        for parts in self._tasmota.values():
-            yield from tasmota.announced(parts.get("config", {}), parts.get("sensors", {}))
+        for zigbee in self._zigbee.values():
+            yield from zigbee
+        for relays in self._tasmota.values():
+            yield from relays
 
 
 def entities(devices: Mapping[str, Described], bindings: Mapping[str, str]) -> dict[str, str]:

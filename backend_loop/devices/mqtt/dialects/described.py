@@ -21,6 +21,12 @@ LONGEST_TOPIC: Final = 1_000
 LONGEST: Final = 65_536
 """Characters of a message of one device; what is longer is none."""
 
+LARGEST: Final = 1e12
+"""No number of a device is larger: what is would only trip whoever calculates with it."""
+
+INSTANTS: Final = range(7_258_118_400_000)
+"""What may be a moment, in epoch milliseconds: from 1970 to 2199."""
+
 
 def is_topic(text: Any) -> bool:
     """Whether one can publish there, and listen there alone."""
@@ -140,11 +146,16 @@ def mapping(text: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def word(value: Any) -> str | None:
+    """A text, which may be looked for among others; None: it is none."""
+    return value if isinstance(value, str) else None
+
+
 def number(value: Any) -> int | float | None:
     """A number, as one was sent or in digits; a whole one as such."""
     if isinstance(value, str):
         value = document(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST <= value <= LARGEST:
         return None
     return int(value) if value == int(value) else value
 
@@ -154,7 +165,7 @@ def percent(raw: Any, most: float) -> int | None:
     level = number(raw)
     if level is None:
         return None
-    return max(1, round(level * 100 / most)) if level > 0 else 0
+    return max(1, round(min(100.0, level * 100 / most))) if level > 0 else 0
 
 
 def level_of(value: float, most: float) -> int:

@@ -23,6 +23,7 @@ from backend_loop.devices.mqtt.dialects.described import (
     mapping,
     number,
     percent,
+    word,
 )
 from backend_loop.devices.mqtt.dialects.discovery_config import Reader, reader, spelled_out
 
@@ -63,7 +64,7 @@ class Told:
         if self.span is None or level is None:
             return level
         shut, most = self.span
-        return round((level - shut) * 100 / (most - shut))
+        return round(min(100.0, max(0.0, (level - shut) * 100 / (most - shut))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +85,8 @@ class DiscoveredDevice(Described):
     def hear(self, topic: str, text: str) -> Heard | None:
         """See `Described`."""
         for at, read, here, away in self.availability:
-            if at == topic and (word := read(text)) in {here, away}:
-                return Heard(available=word == here)
+            if at == topic and (said := word(read(text))) in {here, away}:
+                return Heard(available=said == here)
         if self._json_light and topic == self.config.get("state_topic"):
             return self._from_json(mapping(text))
         values = dict[str, Any]()
@@ -108,8 +109,8 @@ class DiscoveredDevice(Described):
 
     def _from_json(self, told: Mapping[str, Any]) -> Heard | None:
         values = dict[str, Any]()
-        if told.get("state") in {"ON", "OFF"}:
-            values["power"] = told["state"].lower()
+        if (state := word(told.get("state"))) in {"ON", "OFF"}:
+            values["power"] = str(state).lower()
         if "brightness" in self.sets and (level := percent(told.get("brightness"), self._brightest)):
             values["brightness"] = level
         return Heard(values) if values else None
@@ -188,7 +189,7 @@ _ORDERS: Final = {"light": _light, "switch": _switch, "lock": _lock, "cover": _c
 
 
 def _their_mode(one: DiscoveredDevice, mode: str) -> str:
-    listed = [str(theirs) for theirs in one.config.get("modes") or ()]
+    listed = [str(theirs) for theirs in _listed(one.config.get("modes"))]
     return next((theirs for theirs in listed if MODES.get(theirs, theirs) == mode), mode)
 
 
@@ -249,7 +250,7 @@ def _values(component: str, config: Mapping[str, Any]) -> Iterator[Row]:
     """Name, the keys of its topic and its template, its words, its span where that is no percentage."""
     on, off = str(config.get("payload_on", "ON")), str(config.get("payload_off", "OFF"))
     switched = {str(config.get("state_on", on)): "on", str(config.get("state_off", off)): "off"}
-    kind = config.get("device_class")
+    kind = word(config.get("device_class"))
     match component:
         case "light":
             yield "power", "state_topic", "state_value_template", switched, None
@@ -264,7 +265,7 @@ def _values(component: str, config: Mapping[str, Any]) -> Iterator[Row]:
         case "cover":
             yield "position", "position_topic", "position_template", {}, _span(config)
         case "climate":
-            modes = {str(one): MODES.get(str(one), str(one)) for one in config.get("modes") or ()} | {"off": "off"}
+            modes = {str(one): MODES.get(str(one), str(one)) for one in _listed(config.get("modes"))} | {"off": "off"}
             yield "mode", "mode_state_topic", "mode_state_template", modes, None
             yield "temperature", "temperature_state_topic", "temperature_state_template", {}, None
             yield "current_temperature", "current_temperature_topic", "current_temperature_template", {}, None
@@ -288,13 +289,17 @@ def _sets(component: str, config: Mapping[str, Any]) -> Iterator[tuple[str, Limi
         case "cover" if "set_position_topic" in config:
             yield "position", PERCENT
         case "climate":
-            modes = tuple(MODES.get(str(one), str(one)) for one in config.get("modes") or () if one != "off")
+            modes = tuple(MODES.get(str(one), str(one)) for one in _listed(config.get("modes")) if one != "off")
             if "mode_command_topic" in config and modes:
                 yield "mode", modes
                 yield "power", ON_OFF
             if "temperature_command_topic" in config:
                 least, most = number(config.get("min_temp")), number(config.get("max_temp"))
                 yield "temperature", (float(7 if least is None else least), float(35 if most is None else most))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _span(config: Mapping[str, Any]) -> tuple[float, float]:

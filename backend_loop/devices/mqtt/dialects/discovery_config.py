@@ -92,7 +92,7 @@ def _put(value: Any, base: str) -> Any:
 
 def reader(template: Any) -> Reader | None:
     """What a template reads; None: it is one that is not understood, so what it tells is not known."""
-    if template in {None, ""}:
+    if template is None or template == "":
         return lambda text: text
     found = FIELD.fullmatch(template) if isinstance(template, str) else None
     if found is None:

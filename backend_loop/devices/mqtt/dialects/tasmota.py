@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from backend_loop.devices.mqtt.dialects.described import (
     EXACT_MS,
+    INSTANTS,
     ON_OFF,
     Described,
     Heard,
@@ -20,12 +21,15 @@ from backend_loop.devices.mqtt.dialects.described import (
     is_topic,
     mapping,
     number,
+    word,
 )
 
 BASE: Final = "tasmota"
 CONFIG: Final = re.compile(r"tasmota/discovery/(?P<mac>[0-9A-Fa-f]+)/(?P<part>config|sensors)")
 RELAY, LIGHT, SHUTTER = 1, 2, 3
 """What may stand at each of a device's outputs."""
+
+MOST_OUTPUTS: Final = 64
 
 SENSED: Final = {"Temperature": "temperature", "Humidity": "humidity", "Illuminance": "illuminance"}
 SECOND_MS: Final = 1000 + EXACT_MS
@@ -71,7 +75,7 @@ class TasmotaDevice(Described):
         if ending == "LWT":
             return Heard(available=text == self.online) if text in {self.online, self.offline} else None
         told = mapping(text)
-        if told.get("Command") in {"Unknown", "Error"}:
+        if word(told.get("Command")) in {"Unknown", "Error"}:
             return Heard(error=f"it answered {told['Command']}")
         if ending.startswith("STATUS"):
             told = told.get("StatusSNS", {})
@@ -83,9 +87,9 @@ class TasmotaDevice(Described):
 
     def _values(self, told: Mapping[str, Any]) -> dict[str, Any]:
         values = dict[str, Any]()
-        power = told.get(self.key, told.get("POWER1") if self.key == "POWER" else None)
+        power = word(told.get(self.key, told.get("POWER1") if self.key == "POWER" else None))
         if power in {"ON", "OFF"}:
-            values["power"] = power.lower()
+            values["power"] = str(power).lower()
         if self.dimmer is not None and (level := number(told.get(self.dimmer))):
             values["brightness"] = level
         if self.sensed:
@@ -114,7 +118,9 @@ def announced(config: Mapping[str, Any], sensors: Mapping[str, Any]) -> list[Tas
         return []
     found = sensors.get("sn")
     shown = frozenset(sensed(found)) if isinstance(found, dict) else frozenset[str]()
-    outputs = [(number_, kind) for number_, kind in enumerate(config.get("rl") or [], 1) if kind in {RELAY, LIGHT}]
+    relays = config.get("rl")
+    kinds = [number(one) for one in relays[:MOST_OUTPUTS]] if isinstance(relays, list) else []
+    outputs = [(number_, kind) for number_, kind in enumerate(kinds, 1) if kind in {RELAY, LIGHT}]
     if not outputs:
         return [_device(config, "sensor", 0, 0, shown)] if shown else []
     return [
@@ -178,4 +184,7 @@ def _instant(time: Any) -> int | None:
         at = datetime.fromisoformat(time) if isinstance(time, str) else None
     except ValueError:
         return None
-    return None if at is None else round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    if at is None:
+        return None
+    told = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    return told if told in INSTANTS else None

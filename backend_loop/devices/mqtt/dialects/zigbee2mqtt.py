@@ -16,6 +16,7 @@ from pydantic_core import from_json
 
 from backend_loop.devices.mqtt.dialects.described import (
     EXACT_MS,
+    INSTANTS,
     LOCKS,
     ON_OFF,
     PERCENT,
@@ -28,6 +29,7 @@ from backend_loop.devices.mqtt.dialects.described import (
     mapping,
     number,
     percent,
+    word,
 )
 
 TOLD, SETTABLE, ASKABLE = 1, 2, 4
@@ -108,8 +110,8 @@ class ZigbeeDevice(Described):
         if topic == f"{self.base}/bridge/logging":
             return self._failed(mapping(text))
         if topic in {f"{self.base}/{self.friendly}/availability", f"{self.base}/bridge/state"}:
-            word = mapping(text).get("state", text)
-            return Heard(available=word == "online") if word in {"online", "offline"} else None
+            said = word(mapping(text).get("state", text))
+            return Heard(available=said == "online") if said in {"online", "offline"} else None
         told = mapping(text)
         values = {one.name: found for one in self.features if (found := one.ours(told.get(one.key))) is not None}
         if values.get("brightness") == 0:  # an unlit lamp has no brightness of its own
@@ -216,8 +218,8 @@ def _features(compound: Mapping[str, Any]) -> Iterator[Feature]:
     for one in _list(compound.get("features")):
         if not isinstance(one, dict):
             continue
-        name, key, access = one.get("name"), one.get("property"), one.get("access")
-        if not isinstance(name, str) or not isinstance(key, str) or not isinstance(access, int):
+        name, key, access = word(one.get("name")), one.get("property"), one.get("access")
+        if name is None or not isinstance(key, str) or not isinstance(access, int):
             continue
         if name == "state" and domain in {"light", "switch"}:
             words = ((one.get("value_on", "ON"), "on"), (one.get("value_off", "OFF"), "off"))
@@ -234,10 +236,9 @@ def _features(compound: Mapping[str, Any]) -> Iterator[Feature]:
 
 
 def _plain(one: Mapping[str, Any]) -> Feature | None:
-    name, key, access = one.get("name"), one.get("property"), one.get("access")
-    if name not in PLAIN or not isinstance(key, str) or not isinstance(access, int):
+    name, key, access = word(one.get("name")), one.get("property"), one.get("access")
+    if name is None or name not in PLAIN or not isinstance(key, str) or not isinstance(access, int):
         return None
-    name = str(name)
     if one.get("type") == "binary":
         on: tuple[Any, str] = (one.get("value_on", True), "on")
         off: tuple[Any, str] = (one.get("value_off", False), "off")
@@ -254,7 +255,7 @@ def _numeric(name: str, key: str, access: int, one: Mapping[str, Any]) -> Featur
     least, most = number(one.get("value_min")), number(one.get("value_max"))
     if name in {"brightness", "position", "volume"} and (least or 0) == 0:
         limits: Limits = (1.0, 100.0) if name == "brightness" else PERCENT
-        return Feature(name, key, access, limits, most=None if most in {None, 100} else most)
+        return Feature(name, key, access, limits, most=most if most is not None and 0 < most != 100 else None)
     span = (float(least), float(most)) if least is not None and most is not None else (-1e9, 1e9)
     return Feature(name, key, access, span)
 
@@ -262,14 +263,14 @@ def _numeric(name: str, key: str, access: int, one: Mapping[str, Any]) -> Featur
 def _instant(last_seen: Any) -> tuple[int | None, int]:
     """``last_seen`` in epoch milliseconds, and how exact it is; it is told in either of three ways, or not at all."""
     if isinstance(last_seen, int) and not isinstance(last_seen, bool):
-        return last_seen, EXACT_MS
+        return last_seen if last_seen in INSTANTS else None, EXACT_MS
     if isinstance(last_seen, str):
         try:
             at = datetime.fromisoformat(last_seen)
         except ValueError:
             return None, EXACT_MS
-        if at.tzinfo is not None:
-            return round(at.timestamp() * 1000), EXACT_MS if "." in last_seen else 1000 + EXACT_MS
+        if at.tzinfo is not None and (told := round(at.timestamp() * 1000)) in INSTANTS:
+            return told, EXACT_MS if "." in last_seen else 1000 + EXACT_MS
     return None, EXACT_MS
 
 
