@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from backend_loop.devices.mqtt.bridge_clock import BridgeClock
+from backend_loop.devices.mqtt.bridge_clock import BridgeClock, Succession
 from backend_loop.devices.mqtt.dialects.described import EXACT_MS, Described, Heard
 from backend_loop.devices.mqtt.tracker import HAND, Seen, Tracker
 from backend_loop.devices.protocol import ActUnknown, DeviceFault, DeviceRefused, DeviceUnreachable, OldFence, Reading
@@ -85,7 +85,7 @@ class Line:
         self.orders = set[Order]()
         self.reported_at: int | None = None
         """When it was so what it said last, since this process has its connection."""
-        self._told_at: int | None = None
+        self._told = Succession(clock)
         self._available = dict[str, bool]()
 
     def _tracker(self) -> Tracker:
@@ -130,10 +130,10 @@ class Line:
     def _live(self, heard: Heard, now: int) -> bool:
         at, news = now, True
         if heard.told_at is not None:
+            news = self._is_news(heard)
+            if self._told.overtaken(heard.told_at, now):
+                return False
             at = self._clock.ours(heard.told_at, now)
-            if self._told_at is not None and heard.told_at < self._told_at:
-                return False  # overtaken by what it said later
-            news, self._told_at = self._is_news(heard), heard.told_at
         self.silent = False
         seen = self.tracker.see(heard.values if news else {}, at=at, asked=bool(self.looks))
         if seen.proved:
@@ -148,7 +148,7 @@ class Line:
 
     def _is_news(self, heard: Heard) -> bool:
         """Other values under the same time are of the bridge's own making: the device has not been heard since."""
-        same = heard.told_at == self._told_at and heard.within_ms <= EXACT_MS
+        same = heard.told_at == self._told.last and heard.within_ms <= EXACT_MS
         return not same or heard.values.items() <= self.tracker.values.items()
 
     def _refused(self, heard: Heard) -> None:
