@@ -14,11 +14,14 @@ from shared.clock import rfc3339
 from shared.errors import Problem
 from shared.fleet import Fleet
 from shared.ids import MissionId
-from shared.status import TERMINAL, WaitingFor
+from shared.sessions import TYPE
+from shared.status import TERMINAL, Status, WaitingFor
 
 REREAD_S: Final = 2.0
 """A waiter reads again so often, should every hint be lost."""
 
+_WAITS: Final = f'"{Status.WAITING}"'.encode()
+"""In a hint: it may be a question that is waited for."""
 
 Gone = Callable[[], Coroutine[Any, Any, None]]
 """Returns when nobody waits for the answer any more; cancelled if the answer comes first."""
@@ -26,10 +29,11 @@ Gone = Callable[[], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A result document, and whether it is the final one."""
+    """A result document, whether it is the final one, and whether it has a question for who waits for it."""
 
     body: bytes
     final: bool
+    asks: bool = False
 
 
 class Results:
@@ -57,13 +61,16 @@ class Results:
             raise Problem("bad_id", "this is no correlation_id of this system: use the one from the ack")
         return found
 
-    async def get(self, text: str, wait_s: float = 0.0, gone: Gone | None = None) -> Document:
+    async def get(
+        self, text: str, wait_s: float = 0.0, gone: Gone | None = None, *, or_asked: bool = False
+    ) -> Document:
         """The result document; while the mission is not done and `wait_s` is left, wait.
 
         Args:
             text: the id.
             wait_s: seconds to wait at most, but for what Redis takes to answer.
             gone: ends the waiting.
+            or_asked: so does a question: who is asked cannot answer while he waits for the end.
 
         Raises:
             Problem: 404 never known, 410 expired.
@@ -75,7 +82,7 @@ class Results:
         loop = asyncio.get_running_loop()
         left: asyncio.Future[None] = loop.create_future() if gone is None else loop.create_task(gone())
         try:
-            return await self._wait(mission, loop.time() + wait_s, left)
+            return await self._wait(mission, loop.time() + wait_s, left, or_asked=or_asked)
         finally:
             if left.done():
                 self._feed.forgo(mission.shard, mission.text)
@@ -84,14 +91,14 @@ class Results:
     async def _read(self, mission: MissionId) -> Document:
         return _document(mission.text, await self._feed.read(mission.shard, mission.text))
 
-    async def _wait(self, mission: MissionId, end: float, left: asyncio.Future[None]) -> Document:
+    async def _wait(self, mission: MissionId, end: float, left: asyncio.Future[None], *, or_asked: bool) -> Document:
         clock = asyncio.get_running_loop().time
         told = asyncio.Event()
         final: list[bytes] = []
 
         def hear(lines: list[bytes] | None) -> None:
             final.extend(line[1:] for line in lines or () if line.startswith(b"R"))
-            if lines is None or final:
+            if lines is None or final or (or_asked and any(_WAITS in line for line in lines)):
                 told.set()
 
         left.add_done_callback(lambda _: told.set())
@@ -103,7 +110,7 @@ class Results:
                 told.clear()
                 document = await self._read(mission)
                 rest = end - clock()
-                if document.final or rest <= 0 or left.done() or self._draining:
+                if document.final or (or_asked and document.asks) or rest <= 0 or left.done() or self._draining:
                     return document
                 try:
                     # neither wait_for nor a time-out around it all: the first (3.11) forgets that the second cancelled
@@ -125,6 +132,7 @@ def _document(task_id: str, reading: Reading) -> Document:
     record = reading.record
     if record is None or record.get("status") in TERMINAL:
         raise Problem("expired", "this mission has ended and its result is no longer kept", correlation_id=task_id)
+    waits = waiting_for(record)
     return Document(
         to_json(
             {
@@ -137,7 +145,7 @@ def _document(task_id: str, reading: Reading) -> Document:
                 "result": None,
                 "error": None,
                 "reason": None,
-                "waiting_for": waiting_for(record),
+                "waiting_for": waits,
                 "run": whole(record.get("run", "1")),
                 "progress": progress.document(record.get("progress")),
                 "freshness": None,
@@ -148,6 +156,7 @@ def _document(task_id: str, reading: Reading) -> Document:
             }
         ),
         final=False,
+        asks=record["type"] == TYPE and waits == WaitingFor.EVENT,
     )
 
 

@@ -6,12 +6,13 @@ from functools import partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
+from pydantic_core import from_json, to_json
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from frontend_loop.door import Ack, Door
 from frontend_loop.idempotency import agreed, from_header
-from frontend_loop.results import Results
+from frontend_loop.results import Document, Results
 from frontend_loop.utterance import Utterance
 from shared.envelope import IDEMPOTENCY_KEY, Command
 from shared.errors import Problem, RedisAwayError, unavailable
@@ -33,7 +34,8 @@ KEY_HEADER: Final = {
 PREFER_HEADER: Final = {
     "name": "Prefer",
     "in": "header",
-    "description": "wait=N: 200 with the result if it is there within so many seconds, else 202 with the ack",
+    "description": "wait=N: 200 with the result if it is there within so many seconds, else 202 with the ack; "
+    "as soon as it asks back, 202 with how it stands, and the question in progress.message",
     "schema": {"type": "string"},
 }
 POLL_AFTER_S: Final = "1"
@@ -94,16 +96,18 @@ class Commands:
         if not wait_s:
             return 202, headers, ack.body
         headers.append((b"preference-applied", f"wait={wait_s:g}".encode()))
-        if (document := await self._result(ack.task_id, wait_s, receive)) is not None:
-            return 200, headers, document
+        document = await self._result(ack.task_id, wait_s, receive)
+        if document is not None and document.final:
+            return 200, headers, document.body
+        if document is not None and document.asks:
+            return 202, headers, to_json(from_json(ack.body) | from_json(document.body))
         return 202, headers, ack.body
 
-    async def _result(self, task_id: str, wait_s: float, receive: Receive) -> bytes | None:
-        """The result, if it comes in time; whatever keeps it from being read, the command is taken."""
+    async def _result(self, task_id: str, wait_s: float, receive: Receive) -> Document | None:
+        """The result, or a question, if one comes in time; whatever keeps it from being read, the command is taken."""
         with contextlib.suppress(Problem, RedisAwayError):
-            document = await self._results.get(task_id, min(wait_s, self._max_wait_s), partial(gone, receive))
-            if document.final:
-                return document.body
+            wait_s = min(wait_s, self._max_wait_s)
+            return await self._results.get(task_id, wait_s, partial(gone, receive), or_asked=True)
         return None
 
 

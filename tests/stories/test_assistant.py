@@ -223,6 +223,18 @@ async def test_the_next_utterance_of_the_session_answers_the_question(home: Home
     assert home.look(HALL)["value"]["power"] == "off"
 
 
+async def test_who_prefers_to_wait_for_the_end_is_told_at_once_that_he_is_asked(speaker: Speaker) -> None:
+    command = {"text": "turn on the light", "session": speaker.session}
+    answer = await speaker.client.post("/v1/commands", json=command, headers={"prefer": "wait=30"})
+    asked = answer.json()
+    assert (answer.status_code, asked["status"], asked["waiting_for"]) == (202, "WAITING", "event"), asked
+    assert asked["progress"]["message"].startswith("In which room")
+    assert asked["links"]["result"] == answer.headers["location"], "it is the ack all the same"
+    assert (await speaker.hear("no"))["result"]["answers"] == asked["correlation_id"]
+    ended = await speaker.end(asked["correlation_id"])
+    assert (ended["status"], ended["reason"]) == ("CANCELLED", "requested")
+
+
 async def test_no_sense_leaves_the_question_open_and_asks_again(home: Home, speaker: Speaker) -> None:
     asking = await speaker.say("switch on the light")
     question = await speaker.asks(asking)
