@@ -31,7 +31,7 @@ def decode(claimed: Claimed, definition: MissionType) -> Decoded | Fail:
             definition.versions.payload(envelope.payload, envelope.payload_version)
         )
         course, context = restore(definition, claimed.document, claimed.state, claimed.version, claimed.run)
-        return Decoded(envelope, payload, mission.Context.model_validate(context), _resumed(course, claimed))
+        return Decoded(envelope, payload, mission.Context.model_validate(context), resumed(course, claimed))
     except ValidationError as error:
         at = "/payload" if error.title == mission.Payload.__name__ else ""
         errors = tuple(
@@ -47,7 +47,8 @@ def decode(claimed: Claimed, definition: MissionType) -> Decoded | Fail:
         return Fail(f"the record cannot be read: {sentence}", ErrorCode.UNDECODABLE)
 
 
-def _resumed(course: Course, claimed: Claimed) -> Course:
+def resumed(course: Course, claimed: Claimed) -> Course:
+    """A course that a worker goes on with: whether its handler may have run, and a worker was lost in it."""
     # leased before and not committed since: its handler may have run, and with a death a worker was lost in it
     begun = course.begun or course.status is Status.RUNNING or claimed.again or claimed.deaths > 0
     lost = course.lost or claimed.deaths > 0

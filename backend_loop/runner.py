@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from backend_loop import decoding, entries
+from backend_loop import decoding, entries, giving_up
 from backend_loop.child_missions import children_of
 from backend_loop.handling import Handling
 from backend_loop.midway import Kept, Midway
@@ -201,9 +201,11 @@ class Runner:
     def _decode(self) -> Fail | None:
         """Read the record; what cannot be read ends the mission, not the worker."""
         decoded = decoding.decode(self.claimed, self._definition)
+        writing = self._writing
         if isinstance(decoded, Fail):
+            writing.give_up(giving_up.course_of(self.claimed, self._definition))
             return decoded
-        self._read, writing = decoded, self._writing
+        self._read = decoded
         writing.envelope, writing.context, writing.course = decoded.envelope, decoded.context, decoded.course
         return None
 

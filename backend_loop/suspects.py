@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator
 from typing import Final
 from uuid import uuid4
 
-from backend_loop import document, entries
+from backend_loop import document, entries, giving_up
 from backend_loop.course import Course, End, Reaction, Transition, failure
 from backend_loop.mission import MissionType
 from backend_loop.outcomes import Cancel, Deadline
+from backend_loop.rows import rows_of
 from backend_loop.solo import CUT_S, READY, Facts, packed
 from backend_loop.solo_verbs import SoloVerbs
 from backend_loop.store import Claimed, LostError, Store, prepare
@@ -209,8 +210,11 @@ class Suspect:
         try:
             # asked each time: what the child committed under our fence before its handler got on is no reprieve
             while (now := await self._verbs.standing(claimed.task_id)).deaths == claimed.deaths:
-                reaction, text = _buried(claimed._replace(document=now.document), message)
-                commit = prepare(claimed, reaction, rev=now.rev, consumed=consumed, move="bury", document=text)
+                reaction, text = _buried(claimed._replace(document=now.document), self._definition, message)
+                rows = rows_of(reaction, claimed, None, 0)
+                commit = prepare(
+                    claimed, reaction, rev=now.rev, consumed=consumed, move="bury", document=text, rows=rows
+                )
                 answer = await self._store.commit(commit)
                 if answer.word != "signalled":
                     log.error("quarantined", task_id=claimed.task_id, type=claimed.type, state=claimed.state, fate=fate)
@@ -223,21 +227,25 @@ class Suspect:
         log.warning("suspect's end left to takeover", task_id=claimed.task_id, fate=fate, why=why)
 
 
-def _buried(claimed: Claimed, message: str) -> tuple[Reaction, bytes]:
-    """The end and its document; the context stays the bytes that it was."""
+def _buried(claimed: Claimed, definition: MissionType, message: str) -> tuple[Reaction, bytes]:
+    """The end, with what it leaves behind, and its document; the context stays the bytes that it was."""
     course, text = Course(claimed.state), b""
     with contextlib.suppress(ValueError):
         kept = document.read(claimed.document, claimed.state, claimed.version, claimed.run)
         course = kept.course
         text = document.write(_failed(course), kept.context, kept.version, kept.run)
+    stands = giving_up.course_of(claimed, definition)._replace(begun=True)
+    left = giving_up.behind(stands, definition)
     error = {
         "code": ErrorCode.WORKER_LOST,
         "message": message,
         "state": claimed.state,
         "attempts": course.attempt,
+        **left,
     }
-    transition = Transition(Status.FAILED, Status.FAILED, failure(ErrorCode.WORKER_LOST, message))
-    return Reaction(_failed(course), (transition,), End(error=error)), text
+    said = failure(ErrorCode.WORKER_LOST, message)
+    transition = Transition(Status.FAILED, Status.FAILED, said | {"not_undone": left["not_undone"]} if left else said)
+    return Reaction(_failed(course), (transition,), End(error=error), tell=giving_up.told(stands)), text
 
 
 def _failed(course: Course) -> Course:

@@ -2,12 +2,12 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import to_json
 
-from backend_loop import decoding, document, entries
+from backend_loop import decoding, document, entries, giving_up
 from backend_loop.machine import HOLD_MS, Course, Reaction, fold
 from backend_loop.midway import UNWRITABLE, CheckpointError, Kept
 from backend_loop.mission import MissionType
@@ -68,10 +68,16 @@ class Writing:
         self._kept: bytes | None = None  # the context in it, once that is known
         self._entered: tuple[str, int] | None = None  # the acting state that no newer intent kept us from (P11)
         self._said: Progress | None = None  # the newest, until a commit carries it
+        self._behind: Mapping[str, Any] = {}  # of a record that cannot be read: what is not undone
 
     def acts(self) -> bool:
         """Whether a newer intent may keep it from the state it is in."""
         return self._acts(self.course)
+
+    def give_up(self, stands: Course) -> None:
+        """Its record cannot be read: nothing is undone, which its end says, and its children are told to end."""
+        self.course = self.course._replace(children=stands.children)
+        self._behind = giving_up.behind(stands, self._definition)
 
     def is_to_enter(self) -> bool:
         """It is about to act, and nobody has asked since the claim whether a newer intent exists."""
@@ -161,7 +167,11 @@ class Writing:
         """What the machine makes of them, and of the entries between them."""
         unread = self.entries
         posted = [signal for entry in unread if (signal := entries.read(entry)) is not None] if unread else []
-        return fold(self.course, self._plan, [*before, *posted, *after], self._outside.clock.now_ms(), chance)
+        signals = [*before, *posted, *after]
+        reaction = fold(self.course, self._plan, signals, self._outside.clock.now_ms(), chance)
+        if not self._behind or reaction.end is None:
+            return reaction
+        return reaction._replace(end=reaction.end._replace(error={**(reaction.end.error or {}), **self._behind}))
 
     def _is_new(self, context: bytes) -> bool:
         """Whether the last commit has kept another context."""

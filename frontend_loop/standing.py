@@ -199,9 +199,9 @@ def _ending(course: Mapping[str, Any]) -> str | None:
 
 
 def _met(result: Mapping[str, Any]) -> str | None:
-    """The end that would have come, had the undoing not failed."""
+    """The end that would have come, had the undoing not failed, or its worker been lost amid it."""
     error = result.get("error")
-    if not isinstance(error, dict) or "not_undone" not in error:
+    if not isinstance(error, dict) or not {"error", "reason"} & error.keys():
         return None
     return _end(Status.FAILED if "error" in error else Status.CANCELLED, error)
 

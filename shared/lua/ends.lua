@@ -112,9 +112,20 @@ local function cancel(id, m, reason, retention, data)
   finish(id, m, 'CANCELLED', data or '{"reason":"' .. reason .. '"}', '"error":null,"reason":"' .. reason .. '"', retention)
 end
 
+-- What of it is not undone, the newest state first, as its error says it: no undo of it will run. Nothing, where nobody
+-- can read that.
+local function behind(id)
+  local ok, document = pcall(cjson.decode, call('HGET', record(id), 'document') or '')
+  local names = {}
+  for _, one in ipairs(ok and type(document) == 'table' and type(document.done) == 'table' and document.done or {}) do
+    table.insert(names, 1, cjson.encode(type(one) == 'table' and one[1] or '?'))
+  end
+  return #names > 0 and ',"not_undone":[' .. table.concat(names, ',') .. ']' or ''
+end
+
 -- A failure that no handler is behind: a dead letter.
 local function fail(id, m, code, message, retention, dead_ms)
-  local why = '{"code":"' .. code .. '","error":"' .. message .. '"}'
-  finish(id, m, 'FAILED', why, '"error":{"code":"' .. code .. '","message":"' .. message .. '","state":"' .. m.state
-    .. '","attempts":1},"reason":null', retention, dead_ms)
+  local why, left = '{"code":"' .. code .. '","error":"' .. message .. '"', behind(id)
+  finish(id, m, 'FAILED', why .. left .. '}', '"error":{"code":"' .. code .. '","message":"' .. message .. '","state":"'
+    .. m.state .. '","attempts":1' .. left .. '},"reason":null', retention, dead_ms)
 end

@@ -1,5 +1,7 @@
 """Dead letters (P8, P13, P18): how a mission becomes one, and how long it is kept."""
 
+import pytest
+
 from shared.clock import parse_rfc3339
 from tests.redis.audit import faults, read
 from tests.redis.scripts_client import HOUR_MS, New, Taken, Verbs, event
@@ -77,6 +79,28 @@ def test_the_third_loss_of_an_owner_that_carried_nothing_else_convicts(verbs: Ve
     assert verbs.log("m")[-1]["status"] == "FAILED"
     assert [one["data"] for one in verbs.log("m")].count({"event": "reclaimed", "deaths": 2}) == 1
     assert verbs.holder("a:lamp") == "next"
+
+
+@pytest.mark.parametrize(
+    ("document", "left"),
+    [
+        ('{"done":[["BOOK",1,false],["PAY",2,true]],"context":{}}', ["PAY", "BOOK"]),
+        ('{"done":"?","context":{}}', None),
+        ('{"context":{}}', None),
+        ("[]", None),
+        ("no JSON", None),
+    ],
+)
+def test_one_that_nobody_undoes_says_what_is_not_undone(verbs: Verbs, document: str, left: list[str] | None) -> None:
+    verbs.accept(New("m"))
+    verbs.redis.hset(verbs.key("mission:m"), mapping={"solo_deaths": 2, "document": document})
+    verbs.take("solo-0", 1)
+    lost(verbs, "solo-0")
+
+    result = verbs.result("m")
+    assert result is not None
+    assert result["error"].get("not_undone") == left
+    assert verbs.log("m")[-1]["data"].get("not_undone") == left
 
 
 def test_owners_that_carried_others_too_convict_nobody(verbs: Verbs) -> None:
@@ -172,7 +196,7 @@ def test_while_a_live_worker_knows_it_the_limit_does_not_count(verbs: Verbs) -> 
     assert verbs.place("m") == "parked"
 
     verbs.redis.hset(verbs.key("parked_known"), "new@2", verbs.now() - 30_000)
-    assert limit(verbs, "t@1", lease_ms=15_001) == 0
+    assert limit(verbs, "t@1", lease_ms=20_000) == 0
     assert limit(verbs, "t@1", lease_ms=10_000) == 1
     assert faults(read(verbs.redis)) == []
 
