@@ -20,6 +20,7 @@ from backend_loop.missions.shop import (
     STOCK,
     NotAsPromisedError,
     Order,
+    SnapshotError,
     at,
     live_address,
     total_cents,
@@ -36,7 +37,7 @@ class OrderFulfil(Mission):
     type = "order.fulfil"
     target = "order"
     deadline_s = 3_600.0
-    permanent = (ServiceRefused, NotAsPromisedError)
+    permanent = (ServiceRefused, NotAsPromisedError, SnapshotError)
     retryable = (ServiceUnavailable,)
     table: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "VALIDATING": {"valid": "RESERVING_STOCK"},

@@ -1,7 +1,8 @@
 """`payment.ship`: have it paid, wait for the bank's word, then ship; what was paid goes back if it cannot be shipped.
 
 Between the order and the bank's word lie seconds or days, so nothing that was true before is believed after it: stock
-and address are read again where the shipment is prepared.
+and address are read again where the shipment is prepared. Nor is the word itself: whoever knows the mission's id can
+say it, and it may come twice, or too early. It only says when to look; whether it is paid, the bank is asked.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from backend_loop.missions.shop import (
     STOCK,
     NotAsPromisedError,
     Order,
+    SnapshotError,
     at,
     live_address,
     total_cents,
@@ -25,21 +27,27 @@ from backend_loop.missions.shop import (
 from backend_loop.outcomes import Go, Outcome, WaitFor
 from backend_loop.services import ServiceRefused, ServiceUnavailable
 from backend_loop.toolbox import Toolbox
+from shared.clock import now_ms
 
 DAY_S: Final = 86_400.0
 
 
 class PaymentShip(Mission):
-    """Pay, wait until it is paid, prepare the shipment, ship."""
+    """Pay, wait until the bank has the money, prepare the shipment, ship."""
 
     type = "payment.ship"
     target = "order"
     deadline_s = 3 * DAY_S
-    permanent = (ServiceRefused, NotAsPromisedError)
+    permanent = (ServiceRefused, NotAsPromisedError, SnapshotError)
     retryable = (ServiceUnavailable,)
     table: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "INITIAL": {"valid": "PAYING"},
-        "PAYING": {"PAYMENT_CONFIRMED": "PREPARING_SHIPMENT", "timed_out": "FAILED"},
+        "PAYING": {"PAYMENT_CONFIRMED": "CHECKING_PAYMENT", "timed_out": "FAILED"},
+        "CHECKING_PAYMENT": {
+            "paid": "PREPARING_SHIPMENT",
+            "PAYMENT_CONFIRMED": "CHECKING_PAYMENT",
+            "timed_out": "FAILED",
+        },
         "PREPARING_SHIPMENT": {"prepared": "SHIPPING"},
         "SHIPPING": {"shipped": "TAKING_STOCK"},
         "TAKING_STOCK": {"taken": "SUCCEEDED"},
@@ -51,9 +59,14 @@ class PaymentShip(Mission):
         patience_s: float = Field(DAY_S, gt=0, le=2 * DAY_S)
 
     class Context(BaseModel):
-        """What was asked and paid, and what the services have made for it."""
+        """What was asked and paid, and what the services have made for it.
+
+        `until`: how long is waited for the money, epoch ms.
+        """
 
         amount_cents: int = 0
+        payment: str = ""
+        until: int = 0
         paid: dict[str, Any] | None = None
         address: dict[str, str] | None = None
         reservation: str = ""
@@ -68,9 +81,10 @@ class PaymentShip(Mission):
     @state("PAYING", acting=True, uses=(PAYMENT,), retry=FORTH)
     async def pay(self, tools: Toolbox[Payload, Context]) -> Outcome:
         """Order the payment, then wait, over restarts of everything; a word that comes early is remembered."""
-        payload = tools.payload
-        body = {"order": payload.order, "customer": payload.customer, "amount_cents": tools.context.amount_cents}
-        await tools.order("payment/orders", {**body, "mission": tools.task_id})
+        payload, context = tools.payload, tools.context
+        body = {"order": payload.order, "customer": payload.customer, "amount_cents": context.amount_cents}
+        context.payment = (await tools.order("payment/orders", {**body, "mission": tools.task_id}))["id"]
+        context.until = now_ms() + round(payload.patience_s * 1000)
         return WaitFor("PAYMENT_CONFIRMED", payload.patience_s)
 
     @undo("PAYING", uses=(PAYMENT,), retry=BACK)
@@ -78,13 +92,22 @@ class PaymentShip(Mission):
         """Give it back; what was not paid yet cannot be paid any more."""
         await tools.order(f"payment/orders/{at(tools.undoes)}/refund", {"order": tools.payload.order})
 
+    @state("CHECKING_PAYMENT", uses=(PAYMENT,), retry=FORTH)
+    async def check(self, tools: Toolbox[Payload, Context]) -> Outcome:
+        """Does the bank have the money? Somebody said so; where it has not, that changes nothing."""
+        context = tools.context
+        known = await tools.ask(f"payment/orders/{at(context.payment)}")
+        if known["state"] != "paid":
+            return WaitFor("PAYMENT_CONFIRMED", max(0.0, (context.until - now_ms()) / 1000))
+        context.paid = {"payment": known["id"], "order": known["order"], "amount_cents": known["amount_cents"]}
+        if context.paid["amount_cents"] != context.amount_cents:
+            raise NotAsPromisedError(f"{known['amount_cents']} cents were paid, and not {context.amount_cents}")
+        return Go("paid")
+
     @state("PREPARING_SHIPMENT", acting=True, uses=(STOCK, SHIPPING), retry=FORTH)
     async def prepare(self, tools: Toolbox[Payload, Context]) -> Outcome:
         """Is it still there, and where does the customer live now? Then keep it."""
         payload, context = tools.payload, tools.context
-        context.paid = tools.received
-        if (tools.received or {}).get("amount_cents") != context.amount_cents:
-            raise NotAsPromisedError(f"{tools.received} was paid, and not {context.amount_cents} cents")
         context.address = await live_address(tools)
         made = await tools.order("stock/reservations", {"order": payload.order, "lines": payload.wanted})
         context.reservation = made["id"]
@@ -114,4 +137,4 @@ class PaymentShip(Mission):
         """What was kept leaves the house; PREPARING_SHIPMENT's undo brings it back."""
         context = tools.context
         await tools.order(f"stock/reservations/{at(context.reservation)}/commit", {"order": tools.payload.order})
-        return Go("taken", result={"order": tools.payload.order, **context.model_dump()})
+        return Go("taken", result={"order": tools.payload.order, **context.model_dump(exclude={"until"})})

@@ -107,6 +107,12 @@ def lives(call: Call) -> dict[str, Any]:
     return {"street": street, "city": city}
 
 
+def at_the_bank(order: str, state: str) -> dict[str, Answers]:
+    """A payment as the bank shows it."""
+    payment = {"order": order, "state": state, "amount_cents": 4_990}
+    return {"payment/orders/*": lambda call: {"id": call.path.rpartition("/")[2], **payment}}
+
+
 ITEM = {"sku": "lamp", "price_cents": 4_990, "available": 9_000}
 SHOP: dict[str, Answers] = {
     "stock/items/*": ITEM,
@@ -145,7 +151,7 @@ def on_bench(**faults: Any) -> Home:
 
 
 ON = {"entity": LAMP, "action": "turn_on"}
-PAID = ("event", {"event": "PAYMENT_CONFIRMED", "data": {"amount_cents": 4_990}})
+PAID: tuple[str, Mapping[str, Any]] = ("pay", {})
 STORIES: dict[str, Story] = {
     "an order": Story(OrderFulfil, order("K1"), SHOP),
     "an order for nobody's land": Story(OrderFulfil, order("K2", "nemo"), SHOP),
@@ -174,23 +180,31 @@ STORIES: dict[str, Story] = {
         before=breaks("notification", refuses=True),
     ),
     "a price has risen": Story(OrderFulfil, order("K7"), SHOP, command={"snapshot": {"prices": {"lamp": 4_000}}}),
-    "paid": Story(PaymentShip, order("K8"), SHOP, before=silent, said=(PAID,)),
-    "paid too little": Story(
+    "paid": Story(PaymentShip, order("K8"), SHOP | at_the_bank("K8", "paid"), before=silent, said=(PAID,)),
+    "said to be paid": Story(
         PaymentShip,
         order("K9"),
-        SHOP,
+        SHOP | at_the_bank("K9", "ordered"),
         before=silent,
-        said=(("event", {"event": "PAYMENT_CONFIRMED", "data": {"amount_cents": 1}}),),
+        said=(("event", {"event": "PAYMENT_CONFIRMED", "data": {"amount_cents": 4_990}}), ("cancel", {"by": "ada"})),
     ),
     "not paid in time": Story(PaymentShip, order("K10", patience_s=0.3), SHOP, before=silent, lasts_s=1),
     "cancelled": Story(
         PaymentShip, order("K11"), SHOP, before=silent, said=(("cancel", {"by": "ada", "note": "no more"}),)
     ),
     "paused, paid, resumed": Story(
-        PaymentShip, order("K12"), SHOP, before=silent, said=(("pause", {}), PAID, ("resume", {}))
+        PaymentShip,
+        order("K12"),
+        SHOP | at_the_bank("K12", "paid"),
+        before=silent,
+        said=(("pause", {}), PAID, ("resume", {})),
     ),
     "paused and resumed": Story(
-        PaymentShip, order("K13"), SHOP, before=silent, said=(("pause", {"by": "ada"}), ("resume", {}), PAID)
+        PaymentShip,
+        order("K13"),
+        SHOP | at_the_bank("K13", "paid"),
+        before=silent,
+        said=(("pause", {"by": "ada"}), ("resume", {}), PAID),
     ),
     "cut in its act": Story(
         OrderFulfil,
@@ -226,6 +240,24 @@ STORIES: dict[str, Story] = {
 }
 
 
+def told_of(story: Story) -> dict[str, Any]:
+    return {"order": story.payload["order"]}
+
+
+def word(task_id: str, story: Story) -> dict[str, Any]:
+    """What the bank says of a payment that was made."""
+    return {"payment": f"{task_id}:1:PAYING:1", **told_of(story), "amount_cents": 4_990}
+
+
+async def pays(town: Town, task_id: str, story: Story) -> None:
+    """By hand at the bank; when this returns the mission has heard of it, by us or by the bank, and once."""
+    said = word(task_id, story)
+    paid = town.outside.post(f"/payment/orders/{said['payment']}/pay", key=f"hand:{task_id}", **told_of(story))
+    assert paid.is_success, paid.text
+    event = {"event": "PAYMENT_CONFIRMED", "id": said["payment"], "data": said}
+    await town.hand.post(f"/v1/commands/{task_id}/events", event)
+
+
 async def really(town: Town, story: Story) -> dict[str, Any]:
     """Everything about the mission, once it has ended."""
     hand, type_ = town.hand, story.mission.type
@@ -237,6 +269,9 @@ async def really(town: Town, story: Story) -> dict[str, Any]:
                 await hand.in_state(task_id, "RESERVING_STOCK", "leased")
             else:
                 await hand.until(task_id, lambda m: m["place"] in {"waiting", "paused"}, f"it rests before {verb}")
+            if verb == "pay":
+                await pays(town, task_id, story)
+                continue
             group = "missions" if verb in {"skip", "complete"} else "commands"
             path = "events" if verb == "event" else verb.lstrip("!")
             await hand.post(f"/v1/{group}/{task_id}/{path}", dict(said))
@@ -253,7 +288,9 @@ def on_the_bench(story: Story) -> Trial:
     bench = Bench(story.mission, *story.more, outside=story.outside, home=story.home, children=story.children)
     mission = bench.run(story.payload, **story.command)
     for verb, said in story.said:
-        if verb == "event":
+        if verb == "pay":
+            mission.event("PAYMENT_CONFIRMED", word(mission.task_id, story)).run()
+        elif verb == "event":
             mission.event(said["event"], said.get("data")).run()
         elif not verb.startswith("!"):
             getattr(mission, verb)(**said)
