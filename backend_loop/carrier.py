@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from pydantic_core import from_json, to_json
 
 from backend_loop import document
+from backend_loop.children import brief
 from shared import keys
 from shared.errors import RedisAwayError
 from shared.fleet import Fleet
@@ -29,7 +30,7 @@ LATER_S: Final = 1.0
 """When a row that cannot be carried out now is looked at again."""
 
 LARGE: Final = 16_384
-"""Bytes of a child's result that its parent is told; a larger one is read where any result is."""
+"""Bytes of a child's result, or error, that its parent is told; a larger one is read where any result is."""
 
 
 class Verdict(NamedTuple):
@@ -155,12 +156,7 @@ class Carrier:
         return await self._tell(task_id, row["run"], f"child:{row['child']}", entry)
 
     async def _end(self, task_id: str, _origin: str, row: dict[str, Any]) -> Verdict:
-        told = row["document"]
-        entry = {"task_id": task_id, **{name: told[name] for name in ("type", "status", "error", "reason")}}
-        if (fresh := told.get("freshness")) is not None:
-            entry["freshness"] = fresh
-        if (size := len(to_json(told["result"]))) <= LARGE:
-            entry |= {"result": told["result"], "size": size}
+        entry = told_of(task_id, row["document"])
         return await self._tell(row["parent"], row["run"], f"child:{task_id}:{row['child_run']}", entry)
 
     async def _tell(self, parent: str, run: int, entry_id: str, entry: Mapping[str, Any]) -> Verdict:
@@ -198,6 +194,18 @@ class Carrier:
         if found is None or found.shard >= self._fleet.shards:
             raise ValueError(f"{task_id!r} is no mission of this fleet")
         return keys.prefix(found.shard)
+
+
+def told_of(task_id: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """What the parent of a mission that has come to its end is told, out of its result document."""
+    entry = {"task_id": task_id, **{name: document[name] for name in ("type", "status", "error", "reason")}}
+    if (error := entry["error"]) is not None and len(to_json(error)) > LARGE:
+        entry["error"] = brief(error)
+    if (fresh := document.get("freshness")) is not None:
+        entry["freshness"] = fresh
+    if (size := len(to_json(document["result"]))) <= LARGE:
+        entry |= {"result": document["result"], "size": size}
+    return entry
 
 
 def _word(answer: Any) -> str:

@@ -12,8 +12,8 @@ from shared.status import Status
 class ChildMission:
     """A mission that this one has spawned; `status`, `result`, `error`, `reason` and `freshness` are those of its end.
 
-    A `result` of more than 16 KiB, or past 512 KiB of all together, is not here, but where any result is: under the
-    child's `task_id`.
+    A `result` of more than 16 KiB, or past 512 KiB of all results and errors together, is not here, but where any
+    result is: under the child's `task_id`. So large an `error` has the beginning of its message only, or its code.
     """
 
     task_id: str

@@ -8,13 +8,18 @@ wait has taken; what it takes when it is over counts no more for the next one, s
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from pydantic_core import to_json
+
 from shared.status import Status
 
 MOST: Final = 2_000
 """Children of one mission: all of them stand in its document. Who wants more spawns missions that spawn."""
 
 ROOM: Final = 512 * 1024
-"""Bytes of results that a parent keeps of all its children; what comes later is read where any result is."""
+"""Bytes of results and errors that a parent keeps of all its children; what comes later is read where any result is."""
+
+TOLD_OF_ERROR: Final = 500
+"""Characters of the message of an error that is too large for a parent."""
 
 WANTED, TOLD = 1, 2
 
@@ -30,7 +35,7 @@ class Child(NamedTuple):
         taken: a wait that is over covered it.
         cancel: 0; 1: its parent wants its end; 2: that was written.
         old: of a run before this one: not to be seen, but met again by who spawns the same once more.
-        size: bytes of its result, if that is kept.
+        size: bytes of its result and error, if those are kept.
         freshness: of the observation behind its result.
     """
 
@@ -92,11 +97,21 @@ def ended(known: Children, end: Child) -> tuple[Children, Child] | None:
         if one.task_id == end.task_id:
             if not one.live or one.run != end.run:
                 return None
-            noted = one._replace(status=end.status, error=end.error, reason=end.reason, freshness=end.freshness)
-            if sum(other.size for other in known) + end.size <= ROOM:
-                noted = noted._replace(result=end.result, size=end.size)
+            noted = one._replace(status=end.status, reason=end.reason, freshness=end.freshness)
+            size = end.size + (0 if end.error is None else len(to_json(end.error)))
+            if sum(other.size for other in known) + size <= ROOM:
+                noted = noted._replace(result=end.result, error=end.error, size=size)
+            elif end.error is not None:
+                noted = noted._replace(error={"code": end.error.get("code")})
             return (*known[:place], noted, *known[place + 1 :]), noted
     return None
+
+
+def brief(error: Mapping[str, Any]) -> dict[str, Any]:
+    """An error of a child that is too large for its parent: what it is, and how its message begins."""
+    message = str(error.get("message"))
+    kept = {name: error[name] for name in ("code", "state", "attempts") if name in error}
+    return kept | {"message": message if len(message) <= TOLD_OF_ERROR else message[:TOLD_OF_ERROR] + "…"}
 
 
 def covered(known: Children, join: Join | None = None) -> list[Child]:
@@ -192,7 +207,7 @@ def sentence(end: Child) -> str:
     name = end.name if end.name is not None else end.task_id
     why = end.reason or ""
     if end.error is not None:
-        why = f"{end.error.get('code')}: {end.error.get('message')}"
+        why = ": ".join(str(end.error[name]) for name in ("code", "message") if name in end.error)
     return f"its child {name} ({end.type}) ended {end.status}" + (f", {why}" if why else "")
 
 

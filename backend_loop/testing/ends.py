@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic_core import from_json, to_json
 
 from backend_loop import document
-from backend_loop.carrier import LARGE
+from backend_loop.carrier import told_of
 from backend_loop.testing.control import Control
 from backend_loop.testing.record import Record
 from backend_loop.testing.script import UnscriptedError
@@ -173,13 +173,7 @@ class Carrier:
         return ends if isinstance(ends, End) else ends(payload)
 
     def _end(self, record: Record, row: Mapping[str, Any]) -> None:
-        told = row["document"]
-        entry = {"run": row["run"], "task_id": record.task_id}
-        entry |= {name: told[name] for name in ("type", "status", "error", "reason")}
-        if (fresh := told.get("freshness")) is not None:
-            entry["freshness"] = fresh
-        if (size := len(to_json(told["result"]))) <= LARGE:
-            entry |= {"result": told["result"], "size": size}
+        entry = {"run": row["run"], **told_of(record.task_id, row["document"])}
         entry_id = f"child:{record.task_id}:{row['child_run']}"
         self._control.run(row["parent"], "child", entry, entry_id=entry_id, run=row["run"])
 

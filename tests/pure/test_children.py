@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from backend_loop import document
-from backend_loop.children import ROOM, Child
+from backend_loop.children import ROOM, Child, sentence
 from backend_loop.course import Course, Plan, Reaction, StatePlan
 from backend_loop.machine import fold, replayed
 from backend_loop.mission import DefinitionError, Mission, state
@@ -185,6 +185,17 @@ def test_results_are_kept_as_long_as_there_is_room() -> None:
         course = after(course, ChildEnded(big)).course
     assert [kid.result for kid in course.children] == [1, 2, None]
     assert all(kid.succeeded for kid in course.children)
+
+
+def test_errors_take_up_room_too_and_past_it_their_code_is_kept() -> None:
+    """Thousands of sentences would make a document that no handler of the parent may leave."""
+    course = fan(3, WaitForChildren("all", "continue")).course
+    for n in (1, 2, 3):
+        one = end(n, "FAILED").end._replace(error={"code": "permanent", "message": "m" * (ROOM // 2 - 100)})
+        course = after(course, ChildEnded(one)).course
+    assert [len((kid.error or {}).get("message", "")) for kid in course.children] == [ROOM // 2 - 100] * 2 + [0]
+    assert course.children[2].error == {"code": "permanent"}
+    assert sentence(course.children[2]) == "its child kid-3 (test.kid) ended FAILED, permanent"
 
 
 def test_one_by_one_any_meets_the_next_end() -> None:

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from backend_loop import document
-from backend_loop.carrier import Carrier
+from backend_loop.carrier import Carrier, told_of
 from backend_loop.children import Child
 from backend_loop.course import Course
 from shared import keys
@@ -255,6 +255,19 @@ async def test_a_large_result_is_left_where_it_is(link: Link, redis_url: str) ->
 
     [told] = [json.loads(one) for one in home.unread(town.parent)]
     assert (told["status"], told.get("result")) == ("SUCCEEDED", None)
+
+
+@pytest.mark.parametrize(("length", "kept"), [(300, 300), (100_000, 501)])
+def test_of_a_large_error_its_parent_is_told_how_it_begins(length: int, kept: int) -> None:
+    error = {"code": "permanent", "message": "m" * length, "state": "PAY", "attempts": 2, "errors": []}
+    told = told_of("kid", {"type": "t", "status": "FAILED", "result": None, "error": error, "reason": None})
+    assert {name: told["error"][name] for name in ("code", "state", "attempts")} == {
+        "code": "permanent",
+        "state": "PAY",
+        "attempts": 2,
+    }
+    assert len(told["error"]["message"]) == kept
+    assert ("errors" in told["error"]) is (length == kept)
 
 
 async def test_who_lives_is_cancelled_where_no_worker_could_say_who(link: Link, redis_url: str) -> None:
