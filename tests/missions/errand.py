@@ -5,6 +5,7 @@ Also what only the whole engine shows: a bulk mission of many states, and one on
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -15,6 +16,7 @@ from backend_loop.outcomes import Fail, Go, Outcome, Retry, Sleep
 from backend_loop.retry import Retry as Policy
 from backend_loop.toolbox import Toolbox
 from shared.status import Priority
+from tests.missions.gate import opened
 from tests.missions.tally import tally
 
 Tools = Toolbox[Any, Any]
@@ -79,16 +81,22 @@ class Errand(Mission):
 def _page(name: str) -> Callable[[Any, Any], Awaitable[Outcome]]:
     async def turn(_self: Mission, tools: Tools) -> Outcome:
         tally(tools)
-        await asyncio.sleep(0.05)
+        await opened(tools.payload.gate)
         return Go("done")
 
     return state(name)(turn)
 
 
 class Ledger(Mission):
-    """Six short states in the bulk lane."""
+    """Six short states in the bulk lane, each behind the gate."""
 
     type = "test.ledger"
+
+    class Payload(BaseModel):
+        """When it goes on."""
+
+        gate: Path | None = None
+
     priority = Priority.BULK
     table = steps("ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX")
     one, two, three, four, five, six = (_page(name) for name in ("ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX"))

@@ -1,6 +1,5 @@
 """Handlers that compute, block or die: in a thread, in a process, and where they should not, in the loop."""
 
-import asyncio
 import ctypes
 import os
 import resource
@@ -20,6 +19,7 @@ from backend_loop.outcomes import Fail, Go, Outcome
 from backend_loop.retry import Retry
 from backend_loop.step_tools import CutError, StepTools
 from backend_loop.toolbox import Toolbox
+from tests.missions.gate import opened
 from tests.missions.midway import MIDWAY
 from tests.missions.tally import seen, tally
 
@@ -32,7 +32,7 @@ class Work(BaseModel):
     how: str = "answer"
     seconds: float = 600.0
     mark: Path | None = None
-    """A file to make once the handler has begun."""
+    """A file to make once the handler has begun; a deaf one hears again once it is gone. Of others it is the gate."""
 
 
 class Notes(BaseModel):
@@ -63,18 +63,18 @@ def _mark(tools: Tools) -> None:
 
 
 def _deaf(tools: Tools) -> None:
-    """Goes on whatever it is told, for so long."""
+    """Goes on whatever it is told, for so long, or until its mark is gone."""
     end = time.monotonic() + tools.payload.seconds
     try:
         _mark(tools)
-        _until(end)
+        _until(end, tools.payload.mark)
     except CutError:
         tally(tools, "deaf")
-        _until(end)
+        _until(end, tools.payload.mark)
 
 
-def _until(end: float) -> None:
-    while time.monotonic() < end:
+def _until(end: float, mark: Path | None) -> None:
+    while time.monotonic() < end and (mark is None or mark.exists()):
         time.sleep(0.01)
 
 
@@ -91,6 +91,13 @@ def _late(tools: Tools) -> Outcome:
 def _spin(tools: Tools) -> None:
     while True:
         tools.check()
+
+
+def _gate(tools: Tools) -> None:
+    """Costs little, hears a cut, and goes on once the gate is open."""
+    while tools.payload.mark is None or not tools.payload.mark.exists():
+        tools.check()
+        time.sleep(0.01)
 
 
 def _value(_: Tools) -> None:
@@ -117,6 +124,11 @@ def hold(seconds: float) -> None:
     ctypes.PyDLL(None).usleep(round(seconds * 1e6))
 
 
+def hold_until_written(fifo: Path) -> None:
+    """The same, until somebody writes to this named pipe."""
+    ctypes.PyDLL(None).open(str(fifo).encode(), os.O_RDONLY)
+
+
 def sleeps(seconds: float) -> None:
     """Blocks, and lets other threads run meanwhile."""
     time.sleep(seconds)
@@ -126,6 +138,7 @@ DOES: Final[Mapping[str, Callable[[Tools], Any]]] = {
     "answer": lambda _: None,
     "spin": _spin,
     "deaf": _deaf,
+    "gate": _gate,
     "late": _late,
     "value": _value,
     "paper": _paper,
@@ -143,8 +156,8 @@ DOES: Final[Mapping[str, Callable[[Tools], Any]]] = {
 }
 
 
-UNMOVED = {"deaf", "late"}
-"""They can be cut as soon as their mark is there, so they make it where a cut does not end them."""
+UNMOVED = {"deaf", "late", "gate"}
+"""The first can be cut as soon as their mark is there, so they make it where a cut does not end them."""
 
 
 def _facts(tools: Tools) -> dict[str, Any]:
@@ -249,10 +262,11 @@ class InLoop(Mission):
         tally(tools, "begin")
         if tools.taken_over:
             return Go("done")
-        if tools.payload.how == "hold":
-            hold(tools.payload.seconds)
-        else:
-            sleeps(tools.payload.seconds)
+        match tools.payload.how:
+            case "hold" if tools.payload.mark is not None:
+                hold_until_written(tools.payload.mark)
+            case _:
+                sleeps(tools.payload.seconds)
         return Go("done")
 
 
@@ -276,8 +290,7 @@ class Poison(Mission):
             case "memory":
                 _eat()
             case "gate":
-                while tools.payload.mark is None or not tools.payload.mark.exists():  # noqa: ASYNC110  a file has no event
-                    await asyncio.sleep(0.01)
+                await opened(tools.payload.mark)
         return Go("done", result={"pid": os.getpid()})
 
 

@@ -36,11 +36,10 @@ def _keep_much(tools: Tools) -> None:
 
 
 def _keep_then_deaf(tools: Tools) -> None:
-    """Keeps something, hears nothing for a while, and does more then."""
+    """Keeps something, hears nothing until its mark is gone, and does more then."""
     tools.context.done.append("kept")
     tools.checkpoint()
-    end = time.monotonic() + tools.payload.seconds
-    while time.monotonic() < end:
+    while tools.payload.mark.exists():
         with contextlib.suppress(CutError):
             time.sleep(0.01)
     tools.context.done.append("late")

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field, field_validator
@@ -12,6 +13,7 @@ from backend_loop.outcomes import Fail, Go, Outcome, Retry, Sleep, WaitFor
 from backend_loop.retry import Retry as RetryPolicy
 from backend_loop.toolbox import Toolbox
 from shared.status import ErrorCode, Priority
+from tests.missions.gate import opened
 from tests.missions.tally import tally
 
 Tools = Toolbox[Any, Any]
@@ -66,7 +68,7 @@ class Five(Mission):
 
 
 class Slow(Mission):
-    """Waits as long as the payload says, in a state that acts; then is done."""
+    """Waits as long as the payload says, or until its gate is open, in a state that acts; then is done."""
 
     type = "test.slow"
     table = {"ACTING": {"acted": "CHECKING"}, "CHECKING": {"done": "SUCCEEDED"}}
@@ -76,6 +78,7 @@ class Slow(Mission):
 
         seconds: float = Field(1.0, ge=0, le=600)
         entity: str | None = None
+        gate: Path | None = None
 
     target = "entity"
 
@@ -83,7 +86,7 @@ class Slow(Mission):
     async def act(self, tools: Toolbox["Slow.Payload", Any]) -> Outcome:
         tally(tools, "begin")
         tools.check()
-        await asyncio.sleep(tools.payload.seconds)
+        await (opened(tools.payload.gate) if tools.payload.gate else asyncio.sleep(tools.payload.seconds))
         tally(tools, "end")
         return Go("acted")
 

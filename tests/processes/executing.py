@@ -80,6 +80,7 @@ class Run:
             midway=self.midway,
         )
         self.began = asyncio.Event()
+        assert work.mark is not None
         self._mark = work.mark
         spec = mission.definition.states["WORKING"]
         self.task = asyncio.ensure_future(executors.call(spec, mission(), self.tools, self.began.set))
@@ -100,9 +101,11 @@ class Run:
 
     async def runs(self) -> None:
         """Wait until the handler's own code has begun."""
-        mark = self._mark
-        assert mark is not None
-        await eventually(mark.exists)
+        await eventually(self._mark.exists)
+
+    def may_hear(self) -> None:
+        """One that is deaf is so no longer."""
+        self._mark.unlink()
 
     async def end(self) -> Any:
         """What the call gives."""

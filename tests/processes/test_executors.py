@@ -127,14 +127,14 @@ async def test_answers_that_no_commit_could_carry_fail(bench: Bench) -> None:
 
 @BOTH
 async def test_b27_a_cut_raises_in_the_handler(mission: type[Mission]) -> None:
-    async with executing(cut_grace_s=30) as bench:
+    async with executing(cut_grace_s=60) as bench:
         run = bench.run(mission, "spin")
         await run.runs()
         run.task.cancel()
         began = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await run.end()
-        assert time.monotonic() - began < 10  # it did not take the grace
+        assert time.monotonic() - began < 40  # it did not take the grace
 
 
 @BOTH
@@ -150,7 +150,7 @@ async def test_an_outcome_within_the_grace_counts(bench: Bench, mission: type[Mi
 async def test_b27_who_does_not_listen_is_left_behind_or_killed_after_the_grace(
     bench: Bench, mission: type[Mission], caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = bench.run(mission, "deaf", seconds=12.0)
+    run = bench.run(mission, "deaf")
     await run.runs()
     began = time.monotonic()
     run.task.cancel()
@@ -158,12 +158,13 @@ async def test_b27_who_does_not_listen_is_left_behind_or_killed_after_the_grace(
     run.task.cancel()  # cancels while it has its grace change nothing
     with pytest.raises(asyncio.CancelledError):
         await run.end()
-    assert 0.4 < time.monotonic() - began < 10
+    assert 0.4 < time.monotonic() - began < 60
     assert ("handler left behind" if mission is InThread else "handler killed") in caplog.text
     assert f"{mission.__name__}.work" in caplog.text
     assert run.tools.context.done == ["before"]  # it worked on a copy, and what it says later is dropped
+    run.may_hear()
     name = f"{mission.__name__}.work"
-    await eventually(lambda: name not in {one.name for one in threading.enumerate()}, within=30)
+    await eventually(lambda: name not in {one.name for one in threading.enumerate()})
 
 
 async def test_b27_what_a_killed_handler_has_started_dies_with_it(
@@ -220,21 +221,21 @@ async def test_children_are_bounded_and_who_waits_for_one_has_not_begun() -> Non
 async def test_a_child_without_work_is_ended_after_a_while() -> None:
     async with executing(process_idle_s=0.3) as bench:
         pid = (await bench.run(InProcess, "answer").end()).result["pid"]
-        assert not gone(pid)
         await eventually(lambda: gone(pid))
         assert (await bench.run(InProcess, "answer").end()).result["pid"] != pid
 
 
 async def test_threads_are_bounded_and_one_left_behind_counts() -> None:
     async with executing(slots=1, urgent_slots=0, cut_grace_s=0.1) as bench:
-        first = bench.run(InThread, "deaf", seconds=1.0)
-        await first.began.wait()
+        first = bench.run(InThread, "deaf")
+        await first.runs()
         first.task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first.end()
         second = bench.run(InThread, "answer")
         await asyncio.sleep(0)
         assert not second.began.is_set()
+        first.may_hear()
         assert isinstance(await second.end(), Go)
 
 

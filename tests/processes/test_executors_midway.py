@@ -17,12 +17,13 @@ from tests.missions.heavy import InProcess, InThread
 from tests.processes.executing import Bench, executing
 from tests.waiting import eventually
 
+GRACE_S = 100
 BOTH = pytest.mark.parametrize("mission", [InThread, InProcess])
 
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    async with executing(cut_grace_s=30) as bench:
+    async with executing(cut_grace_s=GRACE_S) as bench:
         yield bench
 
 
@@ -51,7 +52,7 @@ async def test_it_ends_at_a_checkpoint_that_says_so(bench: Bench, mission: type[
     with pytest.raises(asyncio.CancelledError):
         await run.end()
     assert len(run.kept) == 3
-    assert time.monotonic() - began < 20  # it did not take the grace
+    assert time.monotonic() - began < GRACE_S / 2  # it did not take the grace
 
 
 @BOTH
@@ -64,7 +65,7 @@ async def test_a_cut_is_heard_by_one_that_waits_for_its_checkpoint(bench: Bench,
     began = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
         await run.end()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < GRACE_S / 2
 
 
 async def test_a_child_that_is_cut_while_it_speaks_says_it_to_the_end(
@@ -90,20 +91,21 @@ async def test_a_child_that_is_cut_while_it_speaks_says_it_to_the_end(
     began = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
         await run.end()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < GRACE_S / 2
     assert len(run.tools.context.done) == 3
 
 
 async def test_what_a_thread_does_that_was_left_behind_is_in_no_context() -> None:
     """Not even where it has kept something before."""
     async with executing(cut_grace_s=0.1) as bench:
-        run = bench.run(InThread, "keep, then deaf", seconds=1.0)
+        run = bench.run(InThread, "keep, then deaf")
         await eventually(lambda: run.kept)
         run.task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run.end()
+        run.may_hear()
         name = f"{InThread.__name__}.work"
-        await eventually(lambda: name not in {one.name for one in threading.enumerate()}, within=30)
+        await eventually(lambda: name not in {one.name for one in threading.enumerate()})
         assert run.tools.context.done == ["before", "keep, then deaf", "kept"]
 
 
@@ -179,7 +181,7 @@ async def test_progress_is_gathered_and_the_newest_comes_without_another_word(
 ) -> None:
     began = time.monotonic()
     run = bench.run(mission, "say")
-    await eventually(lambda: run.said and run.said[-1].done == 20_000, within=30)
+    await eventually(lambda: run.said and run.said[-1].done == 20_000, within=60)
     assert len(run.said) <= 2 + (time.monotonic() - began) / GATHERED_S
     run.task.cancel()
     with pytest.raises(asyncio.CancelledError):
