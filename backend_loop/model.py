@@ -12,7 +12,15 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from pydantic_core import from_json, to_json
 
 from backend_loop.alias import alias
-from backend_loop.services import NOT_NOW, ServiceRefused, ServiceUnavailable, is_for_good, retry_after_s, silence
+from backend_loop.services import (
+    NO_ANSWER,
+    NOT_NOW,
+    ServiceRefused,
+    ServiceUnavailable,
+    is_for_good,
+    retry_after_s,
+    silence,
+)
 from backend_loop.thought import Function, Thought, Usage, Wanted
 from shared.settings import Settings
 
@@ -86,7 +94,7 @@ class Model:
         try:
             async with asyncio.timeout(within_s):  # httpx counts each phase by itself
                 status, retry_after, content = await self._send(body, headers, within_s)
-        except (httpx.TransportError, TimeoutError) as fault:
+        except NO_ANSWER as fault:
             raise ServiceUnavailable(self._kept(f"the model gave no answer: {silence(fault)}")) from fault
         document = _document(content)
         if 200 <= status < 300:

@@ -1,7 +1,6 @@
 """Outside services over HTTP: read what they know, and have them do something once per key."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -9,11 +8,19 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 import httpx
+from pydantic_core import from_json
 
 from backend_loop.outcomes import LONGEST_S
 
 NOT_NOW: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 """Refusals that hold for now only, as every server error does."""
+
+
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of an answer: what is longer is none. Whoever has more to tell has pages."""
+
+NO_ANSWER: Final = (httpx.TransportError, httpx.DecodingError, TimeoutError)
+"""What is raised where nothing came back that can be read."""
 
 
 class ServiceUnavailable(Exception):  # noqa: N818  a state of the other side, not a fault of the program
@@ -85,33 +92,45 @@ class Services:
         name = path.partition("/")[0]
         if within_s <= 0:
             raise ServiceUnavailable(f"no time is left to ask {name}")
+        own = {**headers, "accept-encoding": "identity"}
+        request = self._client.build_request(method, f"{self._base}/{path}", json=body, headers=own, timeout=within_s)
         try:
             async with asyncio.timeout(within_s):  # httpx counts each phase by itself
-                answer = await self._client.request(
-                    method, f"{self._base}/{path}", json=body, headers=dict(headers), timeout=within_s
-                )
-        except (httpx.TransportError, TimeoutError) as fault:
+                status, retry_after, content = await self._answer(name, request)
+        except NO_ANSWER as fault:
             raise ServiceUnavailable(f"{name} gave no answer: {silence(fault)}") from fault
-        return _read(name, answer)
+        return _read(name, status, retry_after, content)
+
+    async def _answer(self, name: str, request: httpx.Request) -> tuple[int, str | None, bytes]:
+        """Status, ``Retry-After`` and body."""
+        answer, content = await self._client.send(request, stream=True), bytearray()
+        try:
+            async for piece in answer.aiter_bytes():
+                content += piece
+                if len(content) > MOST_BYTES:
+                    raise ServiceUnavailable(f"{name} gave an answer of more than {MOST_BYTES} bytes")
+        finally:
+            await answer.aclose()
+        return answer.status_code, answer.headers.get("retry-after"), bytes(content)
 
 
-def _read(name: str, answer: httpx.Response) -> dict[str, Any]:
-    document = _document(answer)
-    if answer.is_success:
+def _read(name: str, status: int, retry_after: str | None, content: bytes) -> dict[str, Any]:
+    document = _document(content)
+    if 200 <= status < 300:
         if document is None:
             raise ServiceUnavailable(f"{name} gave an answer that is no JSON object")
         return document
     told = (document or {}).get("detail")
-    sentence = f"{name}: {told if isinstance(told, str) else f'HTTP {answer.status_code}'}"
-    if is_for_good(answer.status_code):
-        raise ServiceRefused(sentence, str((document or {}).get("code", answer.status_code)))
-    raise ServiceUnavailable(sentence, retry_after_s(answer.headers.get("retry-after")))
+    sentence = f"{name}: {told if isinstance(told, str) else f'HTTP {status}'}"
+    if is_for_good(status):
+        raise ServiceRefused(sentence, str((document or {}).get("code", status)))
+    raise ServiceUnavailable(sentence, retry_after_s(retry_after))
 
 
-def _document(answer: httpx.Response) -> dict[str, Any] | None:
+def _document(content: bytes) -> dict[str, Any] | None:
     try:
-        document = answer.json()
-    except (json.JSONDecodeError, UnicodeDecodeError):
+        document = from_json(content, allow_inf_nan=False)
+    except ValueError:  # too deep, half a surrogate, no UTF-8
         return None
     return document if isinstance(document, dict) else None
 
