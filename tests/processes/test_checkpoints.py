@@ -24,7 +24,7 @@ async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
         tmp_path,
         DUALLOOP_MISSIONS="tests.missions.plain,tests.missions.keeping",
         DUALLOOP_LEASE_S=str(LEASE_S),
-        DUALLOOP_DRAIN_S="25",
+        DUALLOOP_DRAIN_S="110",
         DUALLOOP_TEST_TALLY=str(tmp_path / "tally"),
     ) as stack:
         yield stack
@@ -108,7 +108,7 @@ async def test_b28_a_drain_ends_it_at_the_next_one_and_another_worker_goes_on(
     stack.workers[0].running.terminate()
     await eventually(lambda: "drain" in stack.workers[0].tail(10**6))
     work.let(2)
-    await eventually(lambda: stack.workers[0].running.poll() is not None, within=15)  # of the 25 s that it has
+    await eventually(lambda: stack.workers[0].running.poll() is not None, within=80)  # of the 110 s that it has
     assert stack.workers[0].running.returncode == 0
     await work.begun(2)
     work.let(3)
@@ -186,7 +186,7 @@ async def test_a_drained_suspect_ends_at_its_next_one(stack: Stack, front: Front
     stack.workers[0].running.terminate()
     await eventually(lambda: "drain" in stack.workers[0].tail(10**6))
     work.let(1)
-    await eventually(lambda: stack.workers[0].running.poll() is not None, within=15)
+    await eventually(lambda: stack.workers[0].running.poll() is not None, within=80)
     assert (stack.workers[0].running.returncode, record(stack, work.task_id)["place"]) == (0, "lane")
     await stack.workers[0].start()
     work.let(2)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.commands import Front, events, tally
+from tests.processes.commands import Front, bring_near, events, let_deadline_come, tally
 from tests.stories.stack import Stack, running
 from tests.waiting import eventually
 
@@ -55,7 +55,9 @@ async def test_a_cancel_in_an_act_undoes_it_too_and_says_that_it_may_have_happen
 
 
 async def test_a_deadline_in_an_act_undoes_it_however_late_that_is(stack: Stack, front: Front) -> None:
-    one = await front.send("test.errand", payload={"ship": "hangs", "refund": "hangs once"}, deadline_s=1)
+    one = await front.send("test.errand", payload={"ship": "hangs", "refund": "hangs once"})
+    await eventually(lambda: ("run", "SHIPPING") in did(stack, one))
+    let_deadline_come(stack.redis_url, one)
     await eventually(lambda: ("undo", "UNDO_CHARGING") in did(stack, one))
     stack.workers[0].kill()  # what is claimed next is past its deadline already
     await stack.workers[0].restart()
@@ -102,13 +104,14 @@ async def test_p11_a_newer_command_that_never_got_its_permit_replaces_nothing(st
     await stack.workers[0].restart(DUALLOOP_SLOTS="5")
     inside = await front.send("test.passing", payload={"door": "back", "stays": True})
     await eventually(lambda: ("run", "PASSING") in did(stack, inside))
-    older = await front.send("test.passing", payload={"door": "front", "rest_s": 1.5})
+    older = await front.send("test.passing", payload={"door": "front", "rest_s": 200})
     await eventually(lambda: _waits(front, older, "timer"))
     newer = await front.send("test.passing", payload={"door": "front"})
     await eventually(lambda: _waits(front, newer, "permit"))
     for one in (newer, inside):
         await front.cancel(one)
         assert (await front.result(one))["status"] == "CANCELLED"
+    bring_near(stack.redis_url, older, 0)
     assert (await front.result(older))["status"] == "SUCCEEDED"
 
 
@@ -117,12 +120,15 @@ async def _waits(front: Front, one: str, what: str) -> bool:
 
 
 async def test_p9_a_bulk_mission_gives_its_slot_to_urgent_work_after_a_commit(stack: Stack, front: Front) -> None:
-    bulk = await front.send("test.ledger")
+    gate = stack.folder / "gate"
+    bulk = await front.send("test.ledger", payload={"gate": str(gate)})
     await eventually(lambda: ("run", "ONE") in did(stack, bulk))
     urgent = await front.send("test.noop", priority="urgent")
-    await front.result(urgent)
-    assert (await front.state(bulk))[0] in {"WAITING", "RUNNING"}
+    gate.touch()
+    assert (await front.result(urgent))["status"] == "SUCCEEDED"
     assert (await front.result(bulk))["status"] == "SUCCEEDED"
+    ran = [line[1] for line in tally(stack)]
+    assert ran.index(urgent) < len(ran) - 1, "it did not wait for the last page"
     pages = [state for _, state in did(stack, bulk)]
     assert pages == ["ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX"]  # each once: its slot was given at a commit
 

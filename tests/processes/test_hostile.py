@@ -33,7 +33,7 @@ async def test_p14_what_is_past_its_deadline_is_never_run(stack: Stack, front: F
     await stack.workers[0].stop()
     ids = [await front.send("test.noop", deadline_s=0.2) for _ in range(100)]
     ids.append(await front.send("test.noop", deadline_s=1e-9))
-    fresh = await front.send("test.noop", deadline_s=60)
+    fresh = await front.send("test.noop", deadline_s=600)
     past = time.monotonic() + 0.2
     await eventually(lambda: time.monotonic() > past, what="the deadline of all others has passed")
     await stack.workers[0].start()
@@ -46,38 +46,40 @@ async def test_p14_what_is_past_its_deadline_is_never_run(stack: Stack, front: F
 
 @pytest.mark.usefixtures("stack")
 async def test_b50_a_validator_may_raise_anything(front: Front) -> None:
-    document = await front.result(await front.send("test.puzzled", payload={"letter": "z"}), wait=10)
+    document = await front.result(await front.send("test.puzzled", payload={"letter": "z"}))
     assert (document["status"], document["error"]["code"]) == ("FAILED", "undecodable")
     assert "KeyError" in document["error"]["message"]
 
 
 async def test_b27_who_swallows_a_cancel_is_cut_again(stack: Stack, front: Front) -> None:
-    document = await front.result(await front.send("test.stubborn", payload={"swallows": 2}), wait=10)
+    document = await front.result(await front.send("test.stubborn", payload={"swallows": 2}))
     assert (document["status"], document["error"]["code"]) == ("FAILED", "timeout")
     stays = await front.send("test.stays", payload={"swallows": 1})
     await eventually(lambda: ["run", stays] in [line[:2] for line in tally(stack)])
     await front.cancel(stays)
-    assert (await front.result(stays, wait=10))["status"] == "CANCELLED"
+    assert (await front.result(stays))["status"] == "CANCELLED"
 
 
 async def test_b49_no_exit_or_panic_of_a_handler_ends_the_worker_or_costs_its_neighbours(
     stack: Stack, front: Front
 ) -> None:
-    neighbour = await front.send("test.slow", payload={"seconds": 2})
+    gate = stack.folder / "gate"
+    neighbour = await front.send("test.slow", payload={"gate": str(gate)})
     for how, code in (("exit", "retries_exhausted"), ("base", "retries_exhausted"), ("cancel", "retries_exhausted")):
         one = await front.send("test.exits", payload={"how": how})
-        document = await front.result(one, wait=10)
+        document = await front.result(one)
         assert (how, document["status"], document["error"]["code"]) == (how, "FAILED", code)
         assert [line[3] for line in tally(stack) if line[1] == one] == ["1", "2"]
-    event = await front.result(await front.send("test.exits", payload={"how": "event"}), wait=10)
+    event = await front.result(await front.send("test.exits", payload={"how": "event"}))
     assert (event["status"], event["error"]["code"]) == ("FAILED", "permanent")
+    gate.touch()
     assert (await front.result(neighbour))["status"] == "SUCCEEDED"
     assert [line[0] for line in tally(stack) if line[1] == neighbour] == ["begin", "end", "run"]
 
 
 @pytest.mark.usefixtures("stack")
 async def test_b53_a_result_beyond_the_limit_is_a_permanent_error(front: Front) -> None:
-    document = await front.result(await front.send("test.exits", payload={"how": "much"}), wait=10)
+    document = await front.result(await front.send("test.exits", payload={"how": "much"}))
     assert (document["status"], document["error"]["code"]) == ("FAILED", "too_large")
 
 
@@ -93,25 +95,25 @@ async def test_taken_over_means_lost_in_this_state_and_in_no_other(stack: Stack,
 async def test_b28_a_stop_does_not_wait_for_a_redis_that_is_away(
     server: Restartable, stack: Stack, front: Front
 ) -> None:
-    one = await front.send("test.slow", payload={"seconds": 60})
+    one = await front.send("test.slow", payload={"seconds": 600})
     await eventually(lambda: ["begin", one] in [line[:2] for line in tally(stack)])
     server.kill()
     worker = stack.workers[0]
-    assert await worker.stop(within=8) == 0
+    assert await worker.stop() == 0
     late = stack.worker()  # one that has never seen Redis
     late.spawn()
     await eventually(lambda: "redis away" in late.tail(), within=30)
-    assert await late.stop(within=5) == 0
+    assert await late.stop() == 0
     server.start()
     await worker.start()
-    await eventually(lambda: [line[:2] for line in tally(stack)].count(["begin", one]) == 2, within=4 * LEASE_S)
+    await eventually(lambda: [line[:2] for line in tally(stack)].count(["begin", one]) == 2)
 
 
 async def test_b28_a_handler_that_cannot_be_cut_costs_no_neighbour_its_release(stack: Stack, front: Front) -> None:
     stubborn = await front.send("test.stays", payload={"swallows": 1000})
-    others = [await front.send("test.slow", payload={"seconds": 60}) for _ in range(3)]
+    others = [await front.send("test.slow", payload={"seconds": 600}) for _ in range(3)]
     await eventually(lambda: len(tally(stack)) == 4)
-    assert await stack.workers[0].stop(within=10) == 0
+    assert await stack.workers[0].stop() == 0
     for one in (*others, stubborn):
         assert (await front.state(one))[0] == "PENDING"
 
@@ -122,7 +124,7 @@ async def test_a_redis_that_refused_for_long_is_used_again_at_once(server: Resta
         # so often that pauses without a bound would be longer by now than the deadline of what comes then
         await eventually(lambda: _refusals(client.info("errorstats")) > 40, within=60)
         client.config_set("min-replicas-to-write", 0)
-    one = await front.send("test.noop", priority="urgent", deadline_s=2)
+    one = await front.send("test.noop", priority="urgent", deadline_s=10)
     assert (await front.end(one))["status"] == "SUCCEEDED"
 
 
