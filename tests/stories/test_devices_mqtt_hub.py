@@ -68,13 +68,13 @@ async def test_who_asks_too_many_at_once_is_told_so(lamp: Lamp, devices: MqttDev
     await lamp.begin(dead)
     await devices.observe(LAMP, deadline=soon())
     devices._looks = asyncio.Semaphore(1)
-    waiting = asyncio.create_task(devices.observe(dead.entity, deadline=soon(1)))
+    waiting = asyncio.create_task(devices.observe(dead.entity, deadline=soon(120)))
     await lamp.line.hear(f"{dead.topic}/get")
     with pytest.raises(DeviceUnreachable, match="many are asked at once"):
         await devices.observe(LAMP, deadline=soon(0.1))
     assert lamp.asked() == 1
-    with pytest.raises(DeviceUnreachable, match="gave no answer"):
-        await waiting
+    await dead.hand(state="ON")
+    assert (await waiting).value["power"] == "on"
     assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "off"
 
 
@@ -110,7 +110,8 @@ async def test_an_answer_that_comes_while_the_question_is_still_being_sent(
 
     async def slowly(topic: str, payload: str, *, qos: int) -> None:
         await publish(topic, payload, qos=qos)
-        await eventually(lambda: all(look.done for look in line.looks))
+        if topic.endswith("/get"):
+            await eventually(lambda: all(look.done for look in line.looks))
 
     monkeypatch.setattr(hub, "publish", slowly)
     began = time.monotonic()
@@ -173,7 +174,7 @@ async def test_a_cancelled_act_is_cancelled_whatever_the_library_makes_of_it(dev
 
     class Client:
         async def publish(self, *_: Any, **__: Any) -> None:
-            await asyncio.wait_for(acknowledged.wait(), 10)  # as the library waits
+            await asyncio.wait_for(acknowledged.wait(), 60)  # as the library waits
 
     real, hub._client = hub._client, Client()  # type: ignore[assignment]
     saying = asyncio.create_task(hub.publish("a", "b", qos=1))

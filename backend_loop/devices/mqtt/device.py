@@ -176,7 +176,7 @@ class MqttDevices:
                 look.news.clear()  # before asking: the answer may be quick
                 if not asked or look.again:
                     asked, look.again = asked + 1, False
-                    await self._ask(entity, line)
+                    await self._ask(entity, line, look)
                 try:
                     async with asyncio.timeout(left):
                         await look.news.wait()
@@ -186,6 +186,7 @@ class MqttDevices:
                     until = min(until, time.monotonic() + STALE_S)
         finally:
             line.looks.discard(look)
+            self._hub.forget(look)
         return self._answer(entity, line, look, asked)
 
     def _answer(self, entity: str, line: Line, look: Look, asked: int) -> Reading:
@@ -198,10 +199,9 @@ class MqttDevices:
         away, line.silent = line.offline, True
         raise DeviceUnreachable(f"{entity} is offline" if away else f"{entity} gave no answer")
 
-    async def _ask(self, entity: str, line: Line) -> None:
+    async def _ask(self, entity: str, line: Line, look: Look) -> None:
         try:
-            for question in line.described.questions():
-                await self._hub.publish(question.topic, question.payload, qos=0)
+            await self._hub.ask(look, line.described.questions())
         except aiomqtt.MqttError as error:
             raise DeviceUnreachable(f"{entity} cannot be asked: {error}") from error
 

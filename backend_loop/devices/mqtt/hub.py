@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import Final
 from uuid import uuid4
 
@@ -11,8 +12,8 @@ import aiomqtt
 from backend_loop.devices.mqtt import changes
 from backend_loop.devices.mqtt.book import Book
 from backend_loop.devices.mqtt.bridge_clock import BridgeClock
-from backend_loop.devices.mqtt.dialects.described import mapping, number
-from backend_loop.devices.mqtt.line import Line
+from backend_loop.devices.mqtt.dialects.described import Message, mapping, number
+from backend_loop.devices.mqtt.line import Line, Look
 from shared.clock import now_ms
 from shared.logs import get
 from shared.loop import Answer, Idle, Loop
@@ -24,7 +25,10 @@ ACTS: Final = "dualloop/acts"
 ANSWERS: Final = "dualloop/answers"
 CHANGES: Final = "dualloop/changes"
 HUBS: Final = "dualloop/hubs"
-"""Where a hub says something to itself: when that comes, all that the broker had to send before has come."""
+"""Where a hub says something to itself: when that comes, all that the broker had to send before has come.
+
+Nothing, once it has subscribed; the number of a look, before it asks.
+"""
 
 AT_MOST_ONCE: Final = 0
 """QoS of what is heard: so all comes in the order in which it was said. What a connection loses is asked anew."""
@@ -63,6 +67,7 @@ class Hub:
         self._session = contextlib.AsyncExitStack()
         self._client: aiomqtt.Client | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._asking, self._looked, self._hears_itself = dict[str, Look](), count(1), True
         self._nudge, self._mark, self._ready = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.trouble = "not connected yet"
         """Why there is no connection, where there is none."""
@@ -98,6 +103,26 @@ class Hub:
         publishing = asyncio.ensure_future(self._client.publish(topic, payload.encode(), qos=qos))
         await asyncio.wait({publishing})  # the library waits by asyncio.wait_for, which may lose a cancelling
         publishing.result()
+
+    async def ask(self, look: Look, questions: Iterable[Message]) -> None:
+        """Ask a device: `look.asked` is set once all has come that the broker had before.
+
+        Raises:
+            aiomqtt.MqttError: there is no connection.
+        """
+        if self._hears_itself and not look.asked:
+            mark = str(next(self._looked))
+            self._asking[mark] = look
+            await self.publish(f"{HUBS}/{self._identifier}", mark, qos=0)
+        else:
+            look.asked = True
+        for question in questions:
+            await self.publish(question.topic, question.payload, qos=0)
+
+    def forget(self, look: Look) -> None:
+        """Nobody looks any more."""
+        for mark in [mark for mark, one in self._asking.items() if one is look]:
+            del self._asking[mark]
 
     async def close(self) -> None:
         """Leave the broker, once the loop has ended."""
@@ -177,7 +202,9 @@ class Hub:
         try:
             async with asyncio.timeout(SETTLE_S):
                 await self._mark.wait()
+            self._hears_itself = True
         except TimeoutError:
+            self._hears_itself = False  # it may be forbidden: then nobody waits for a mark
             log.warning("broker slow to send what it has retained", broker=str(self.url))
 
     async def _listen(self) -> None:
@@ -232,7 +259,7 @@ class Hub:
     def _own(self, topic: str, rest: str, text: str, *, retained: bool) -> bool:
         """What workers, and devices of our own kind, say among themselves."""
         if topic == f"{HUBS}/{self._identifier}":
-            self._mark.set()
+            self._came_back(text)
             return True
         kind, _, wire = rest.partition("/")
         line = self.lines.get(wire)
@@ -252,6 +279,12 @@ class Hub:
                 fence = number(told.get("fence"))
                 line.tracker.announce(told["key"], int(fence or 0), values, now_ms())
         return True
+
+    def _came_back(self, mark: str) -> None:
+        if not mark:
+            self._mark.set()
+        elif (look := self._asking.get(mark)) is not None:
+            look.asked = True
 
     def _announced(self) -> None:
         """Somebody was announced: new ones are taken in, the gone forgotten, the rest stay as they are."""

@@ -15,8 +15,10 @@ SOURCE: Final = "mqtt"
 class Look:
     """Somebody has asked the device, and waits for its answer.
 
-    No answer says to what it is one. So what may be an act's echo is none; neither is, the first time, what differs by
-    a person's hand from all that was known: it may be an old state that was late. Then the device is asked again.
+    No answer says to what it is one. So what the broker had before the question is none, which is known by a mark that
+    went to it before the question, and comes back before any answer. What may be an act's echo is none; neither is, the
+    first time, what differs by a person's hand from all that was known: it may be an old state that was late. Then the
+    device is asked again.
     """
 
     def __init__(self, names: frozenset[str], asked_at: int) -> None:
@@ -26,7 +28,8 @@ class Look:
         """When the device was read of whom all is told: the earliest moment that any of it was so."""
         self.stale_at: int | None = None
         """It was told what was so before the question, at this moment: a bridge's memory, or a report that was late."""
-        self.again = False
+        self.again = self.asked = False
+        """Whether it is to be asked again; whether what comes now was said after the broker had the question."""
         self.news = asyncio.Event()
 
     @property
@@ -135,10 +138,11 @@ class Line:
                 return False
             at = self._clock.ours(heard.told_at, now)
         self.silent = False
-        seen = self.tracker.see(heard.values if news else {}, at=at, asked=bool(self.looks))
+        looks = [look for look in self.looks if look.asked]
+        seen = self.tracker.see(heard.values if news else {}, at=at, asked=bool(looks))
         if seen.proved:
             self.reported_at = max(at, self.reported_at or 0)
-        for look in self.looks:
+        for look in looks:
             look.take(seen, heard, at)
         for order in self.orders:
             said = order.values.keys() & heard.values.keys()
