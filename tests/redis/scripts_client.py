@@ -271,9 +271,9 @@ class Verbs:
         """Listen on a channel of the shard; what is given waits for the next message: one, or none in that time."""
         with self.redis.pubsub(ignore_subscribe_messages=True) as heard:
             heard.subscribe(self.key(channel))
-            heard.get_message(timeout=5)
+            heard.get_message(timeout=30)
 
-            def hear(within: float = 1.0) -> list[bytes]:
+            def hear(within: float = 30.0) -> list[bytes]:
                 message = heard.get_message(timeout=within)
                 return [] if message is None else [message["data"]]
 

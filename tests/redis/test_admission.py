@@ -75,7 +75,7 @@ class Desk:
     def claimed(self, name: str, target: str = "", tenant: str = "a") -> Claimed:
         self.verbs.accept(New(name, target=target, lane=f"normal:default:{tenant}"))
         taken = self.verbs.take("w1")[name]
-        return Claimed(name, "w1", *taken[1:-1], unread=())
+        return Claimed(name, "w1", *taken[1:-2], unread=())
 
     async def enter(
         self, claimed: Claimed, state_: str = "PAYING", definition: MissionType = Banking.definition, attempt: int = 1
@@ -295,7 +295,7 @@ async def test_a_retry_after_is_passed_on(desk: Desk) -> None:
 
     assert refused is not None
     assert refused.why == "bank is left alone: retry_after"
-    assert 29_000 < refused.until_ms - desk.clock.now_ms() <= 30_000 + SPREAD_MS[1]
+    assert 15_000 < refused.until_ms - desk.clock.now_ms() <= 30_000 + SPREAD_MS[1]
 
 
 async def test_a_second_try_is_asked_for_as_one(desk: Desk) -> None:
@@ -303,5 +303,6 @@ async def test_a_second_try_is_asked_for_as_one(desk: Desk) -> None:
     await desk.enter(one, attempt=2)
     assert float(desk.breaker()["tokens"]) == 9
 
+    began = boottime()
     await desk.enter(one, attempt=1)
-    assert float(desk.breaker()["tokens"]) == pytest.approx(9.2, abs=0.5)
+    assert 9.2 <= float(desk.breaker()["tokens"]) <= 9.3 + 10 * (boottime() - began)

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tests.redis.scripts_client import Verbs
-from tests.waiting import until
 
 OK: Final = ("OK",)
 LASTS_MS: Final = 60_000
@@ -77,9 +76,14 @@ def pass_time(verbs: Verbs, ms: int) -> None:
         verbs.redis.zadd(verbs.key("calls:bank"), {caller: ends - ms})
 
 
-def early_in_a_second(verbs: Verbs) -> None:
-    """What is counted by the second is counted in one."""
-    until(lambda: verbs.now() % 1000 < 700, within=2)
+def wait_after(verbs: Verbs, turned: int, seconds: int) -> int:
+    """The wait of one who is turned away as the next of so many, so many seconds later, all within one of Redis'."""
+    while True:
+        second = verbs.now() // 1000
+        verbs.redis.hset(verbs.key("breaker:bank"), mapping={"turned": turned, "turned_in": second - seconds})
+        (wait,) = ask(verbs, "d")
+        if verbs.now() // 1000 == second:
+            return int(wait[1])
 
 
 def opened(verbs: Verbs, policy: Policy = PLAIN) -> None:
@@ -144,12 +148,13 @@ def test_without_a_breaker_no_failure_opens_it(verbs: Verbs) -> None:
 
 
 def test_it_is_left_alone_until_its_time_is_over(verbs: Verbs) -> None:
-    opened(verbs)
-    pass_time(verbs, PLAIN.open_ms - 500)
-    assert why(ask(verbs, "a")) == ["open"]
+    long = replace(PLAIN, open_ms=100_000)
+    opened(verbs, long)
+    pass_time(verbs, 50_000)
+    assert why(ask(verbs, "a", policy=long)) == ["open"]
 
-    pass_time(verbs, 500)
-    assert ask(verbs, "a") == [OK]
+    pass_time(verbs, 50_000)
+    assert ask(verbs, "a", policy=long) == [OK]
 
 
 def test_b48_half_open_lets_so_many_probes_through_and_no_more(verbs: Verbs) -> None:
@@ -264,21 +269,21 @@ def test_failures_in_a_row_open_it_on_the_ramp_too(verbs: Verbs) -> None:
 
 def test_a_retry_after_closes_it_for_everybody_until_then(verbs: Verbs) -> None:
     ask(verbs, "a")
-    report(verbs, "failed", "a", after_ms=5_000)
+    report(verbs, "failed", "a", after_ms=50_000)
 
     (answer,) = ask(verbs, "b")
     assert answer[2] == "retry_after"
-    assert 4_000 < answer[1] <= 5_000
-    pass_time(verbs, 5_000)
+    assert 40_000 < answer[1] <= 50_000
+    pass_time(verbs, 50_000)
     assert why(ask(verbs, *"bcd")) == ["OK", "OK", "probing"]
 
 
 def test_the_longest_retry_after_counts(verbs: Verbs) -> None:
     ask(verbs, "a", "b", "c")
-    for name, after_ms in (("a", 5_000), ("b", 9_000), ("c", 1_000)):
+    for name, after_ms in (("a", 50_000), ("b", 90_000), ("c", 10_000)):
         report(verbs, "failed", name, after_ms=after_ms)
 
-    assert ask(verbs, "d")[0][1] > 8_000
+    assert ask(verbs, "d")[0][1] > 80_000
 
 
 def test_a_retry_after_of_days_closes_it_for_an_hour(verbs: Verbs) -> None:
@@ -298,13 +303,13 @@ def test_b46_retries_have_a_budget(verbs: Verbs) -> None:
 
 
 def test_b46_retries_without_first_tries_do_not_stand_still(verbs: Verbs) -> None:
-    two = replace(PLAIN, rate=2)
-    assert why(ask(verbs, *(f"r{n}" for n in range(10)), again=True, policy=two)) == ["OK"] * 10
-    wait = ask(verbs, "r", again=True, policy=two)[0]
-    assert 400 < wait[1] <= 500, "half a second a token"
+    slow = replace(PLAIN, rate=0.02)
+    assert why(ask(verbs, *(f"r{n}" for n in range(10)), again=True, policy=slow)) == ["OK"] * 10
+    wait = ask(verbs, "r", again=True, policy=slow)[0]
+    assert 40_000 < wait[1] <= 50_000, "fifty seconds a token"
 
-    pass_time(verbs, 2_000)
-    assert why(ask(verbs, *(f"s{n}" for n in range(20)), again=True, policy=two)).count("OK") == 4
+    pass_time(verbs, 200_000)
+    assert why(ask(verbs, *(f"s{n}" for n in range(20)), again=True, policy=slow)).count("OK") == 4
 
 
 def test_b46_time_fills_the_budget_up_to_a_burst(verbs: Verbs) -> None:
@@ -343,7 +348,6 @@ def test_whoever_is_refused_takes_no_token(verbs: Verbs) -> None:
 def test_the_more_are_turned_away_the_later_they_come_again(verbs: Verbs) -> None:
     probing(verbs)
     ask(verbs, "a", "b")
-    early_in_a_second(verbs)
     waits = [wait[1] for wait in ask(verbs, *(f"c{n}" for n in range(40)))]
 
     assert waits[0] == 110
@@ -353,16 +357,12 @@ def test_the_more_are_turned_away_the_later_they_come_again(verbs: Verbs) -> Non
 
 def test_what_the_last_second_turned_away_counts_in_the_next(verbs: Verbs) -> None:
     probing(verbs)
-    early_in_a_second(verbs)
     ask(verbs, *(f"c{n}" for n in range(42)))
-    key = verbs.key("breaker:bank")
-    verbs.redis.hset(key, "turned_in", int(verbs.redis.hget(key, "turned_in")) - 1)
-    (wait,) = ask(verbs, "d")
-    assert wait[1] == 500
+    turned = int(verbs.redis.hget(verbs.key("breaker:bank"), "turned"))
+    assert turned == 40
 
-    verbs.redis.hset(key, mapping={"turned": 40, "turned_in": int(verbs.redis.hget(key, "turned_in")) - 5})
-    (wait,) = ask(verbs, "d")
-    assert wait[1] == 110
+    assert wait_after(verbs, turned, 1) == 500
+    assert wait_after(verbs, turned, 5) == 110
 
 
 def test_dependencies_know_nothing_of_each_other(verbs: Verbs) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from tests.redis.scripts_client import HOUR_MS, Verbs
 from tests.waiting import until
 
-KEEP_MS, HOLD_MS = 10_000, 5_000
+KEEP_MS, HOLD_MS = 200_000, 100_000
 SHARE = 1.0
 HEAD = '{"rate":16000}'
 
