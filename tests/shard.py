@@ -25,7 +25,7 @@ from shared.redis import Link
 from shared.settings import Settings
 from tests.toxic import Toxic
 
-SETTINGS = Settings(_env_file=None, redis_timeout_s=0.5, pools=("default",))
+SETTINGS = Settings(_env_file=None, pools=("default",), lease_s=120)
 TYPES = registry.load(["tests.missions.plain"])
 
 
@@ -47,8 +47,8 @@ class Bench:
 async def benched(redis_url: str) -> AsyncIterator[Bench]:
     """Nothing is claimed yet; what runs at the end is cut."""
     async with Toxic(redis_url) as toxic:
-        good = await Link(redis_url).open(wait_s=5)
-        spoiled = await Link(toxic.url, timeout_s=0.5).open(wait_s=5)
+        good = await Link(redis_url).open(wait_s=30)
+        spoiled = await Link(toxic.url, timeout_s=30).open(wait_s=30)
         fleet, catalogue = Fleet(1), Catalogue()
         await fleet.join(good)
         rows = [definition.row() for definition in TYPES.values()]

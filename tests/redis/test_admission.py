@@ -113,7 +113,7 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 
 @pytest.fixture
 async def link(redis_url: str) -> AsyncIterator[Link]:
-    link = await Link(redis_url).open(wait_s=5)
+    link = await Link(redis_url).open(wait_s=30)
     yield link
     await link.close()
 
@@ -203,7 +203,7 @@ async def test_a_lost_answer_is_asked_for_again(desk: Desk) -> None:
 async def test_a_redis_that_refuses_is_asked_again_after_a_pause(start_redis: StartRedis) -> None:
     """A replica that nobody may write to, until it is a master again."""
     server = start_redis()
-    link = await Link(server.url).open(wait_s=5)
+    link = await Link(server.url).open(wait_s=30)
     with server.client() as client:
         desk = Desk(link, client)
         one = desk.claimed("m")

@@ -50,7 +50,7 @@ def shard(redis_url: str) -> Iterator[Verbs]:
 
 @asynccontextmanager
 async def auditing(url: str, chair: Chair | None = None) -> AsyncIterator[ShardAudit]:
-    link = await Link(url).open(wait_s=5)
+    link = await Link(url).open(wait_s=30)
     settings = Settings(audit_s=0.001)
     try:
         yield ShardAudit(link, 0, cast("Leader", chair or Chair()), settings)

@@ -148,7 +148,7 @@ class Town:
 
 @pytest.fixture
 async def link(redis_url: str) -> AsyncIterator[Link]:
-    link = await Link(redis_url).open(wait_s=5)
+    link = await Link(redis_url).open(wait_s=30)
     yield link
     await link.close()
 

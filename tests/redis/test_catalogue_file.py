@@ -18,7 +18,7 @@ ROWS = {KIND: DeviceControl.definition.row().model_dump_json().encode(), "test.u
 
 @pytest.fixture
 async def link(any_redis_url: str) -> AsyncIterator[Link]:
-    link = await Link(any_redis_url).open(wait_s=5)
+    link = await Link(any_redis_url).open(wait_s=30)
     yield link
     await link.close()
 

@@ -15,7 +15,7 @@ from tests.redis.scripts_client import New, Taken, Verbs
 
 @pytest.fixture
 async def link(any_redis_url: str) -> AsyncIterator[Link]:
-    link = await Link(any_redis_url).open(wait_s=5)
+    link = await Link(any_redis_url).open(wait_s=30)
     yield link
     await link.close()
 

@@ -55,7 +55,7 @@ def shard(redis_url: str) -> "Iterator[Verbs]":
 
 @asynccontextmanager
 async def firing(url: str, chair: Chair | None = None, shards: int = 1) -> AsyncIterator[Schedules]:
-    link, fleet = await Link(url).open(wait_s=5), Fleet(shards)
+    link, fleet = await Link(url).open(wait_s=30), Fleet(shards)
     try:
         await fleet.join(link)
         yield Schedules(link, fleet, cast("Leader", chair or Chair()), Settings(shards=shards))
