@@ -140,7 +140,7 @@ class Desk:
 
 @pytest.fixture
 async def desk(redis_url: str) -> AsyncIterator[Desk]:
-    link = await Link(redis_url).open(wait_s=5)
+    link = await Link(redis_url).open(wait_s=30)
     yield Desk(link)
     await link.close()
 
