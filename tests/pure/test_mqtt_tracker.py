@@ -231,7 +231,7 @@ def test_changes_are_read_as_they_were_written() -> None:
     lamp.see({"power": "off", "brightness": 10}, at=1000, asked=False)
     lamp.see({"power": "on", "brightness": 20}, at=2000, asked=False)
     told = {name: changes.Moved(*moved) for name, moved in lamp.told().items()}
-    assert changes.read(changes.written(told)) == told
+    assert changes.read(changes.written(told), 10_000_000_000_000) == told
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_changes_are_read_as_they_were_written() -> None:
     ],
 )
 def test_what_no_worker_has_written_is_not_read(text: str) -> None:
-    assert changes.read(text) is None
+    assert changes.read(text, 1) is None
 
 
 def test_the_newest_fence_is_remembered_for_a_while() -> None:

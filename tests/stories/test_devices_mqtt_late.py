@@ -1,4 +1,4 @@
-"""What was under way to us when a device was asked is no answer, though the device tells no time of its own."""
+"""What was under way to us when a device was asked is no answer, and who was overtaken on his way does not act."""
 
 import asyncio
 import getpass
@@ -9,6 +9,8 @@ import pytest
 
 from backend_loop.devices.mqtt import hub
 from backend_loop.devices.mqtt.device import MqttDevices
+from backend_loop.devices.protocol import Command, OldFence
+from shared.clock import now_ms
 from tests.mqtt import running_mosquitto
 from tests.mqtt_lamp import BASE, Lamp, devices_on, lamp_on, soon
 from tests.waiting import eventually
@@ -62,3 +64,24 @@ async def test_a_broker_that_keeps_us_from_hearing_ourselves_costs_no_device(
             reading = await devices.observe(LAMP, deadline=soon(60))
             assert not devices._hub._hears_itself
     assert reading.value["power"] == "off"
+
+
+async def test_who_slept_between_announcing_and_acting_does_not_act_after_his_successor(
+    lamp: Lamp, devices: MqttDevices, mqtt_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await devices.observe(LAMP, deadline=soon())
+    line, publish = devices._hub.lines[lamp.topic], devices._hub.publish
+
+    async def sleeps(topic: str, payload: str, *, qos: int) -> None:
+        await publish(topic, payload, qos=qos)
+        monkeypatch.undo()
+        async with devices_on(mqtt_url) as successor:
+            off = Command(entity=LAMP, action="turn_off")
+            await successor.act(off, key="newer", fence=9, deadline=soon(60))
+        await eventually(lambda: line.tracker.newest_fence(now_ms()) == 9)
+
+    monkeypatch.setattr(devices._hub, "publish", sleeps)
+    with pytest.raises(OldFence, match="fence 8 is older than 9"):
+        await devices.act(Command(entity=LAMP, action="turn_on"), key="older", fence=8, deadline=soon(120))
+    await lamp.line.settled()
+    assert lamp.sets == [{"state": "OFF"}]

@@ -40,9 +40,19 @@ def written(changes: Mapping[str, Moved]) -> str:
     return json.dumps({"changes": entries})
 
 
-def read(text: str) -> dict[str, Moved] | None:
-    """What was written; None: not by us."""
+def read(text: str, now: int) -> dict[str, Moved] | None:
+    """What was written; None: not by us.
+
+    It was before `now` (epoch milliseconds), when it came, whatever clock the other has: a hand of tomorrow would win
+    against all that is said today.
+    """
     try:
-        return {name: one.moved() for name, one in _Document.model_validate_json(text).changes.items()}
+        told = {name: one.moved() for name, one in _Document.model_validate_json(text).changes.items()}
+        return {name: _before(one, now) for name, one in told.items()}
     except (ValidationError, ValueError):
         return None
+
+
+def _before(moved: Moved, now: int) -> Moved:
+    change = moved.change
+    return moved if change.at <= now else moved._replace(change=change.model_copy(update={"at": now}))

@@ -119,12 +119,12 @@ class MqttDevices:
         entity = command.entity
         line = await self._line(entity, deadline)
         values = _fitting(line.described, command)
-        if fence < (newest := line.tracker.newest_fence(now_ms())):
-            raise OldFence(f"{entity} has been taken over: fence {fence} is older than {newest}")
+        _newest(entity, line, fence)
         order = Order(key, values)
         line.orders.add(order)
         try:
             await self._announce(entity, line, _announcement(order, fence, traceparent), deadline)
+            _newest(entity, line, fence)  # who has slept meanwhile hears of the one who took over before he acts
             order.sent = True
             await self._send(entity, line, values)
             try:
@@ -169,6 +169,7 @@ class MqttDevices:
 
     async def _asked(self, entity: str, line: Line, deadline: float) -> Reading:
         look, asked = Look(line.described.asked, now_ms()), 0
+        look.asked = line.exact
         until = time.monotonic() + min(_left(deadline), SHORT_S if line.silent or line.offline else _left(deadline))
         line.looks.add(look)
         try:
@@ -219,6 +220,16 @@ class MqttDevices:
                 await self._hub.publish(message.topic, message.payload, qos=0)
         except aiomqtt.MqttError as error:
             raise ActUnknown(f"{entity} may have been told: {error}") from error
+
+
+def _newest(entity: str, line: Line, fence: int) -> None:
+    """Refuse to act for who was taken over.
+
+    Raises:
+        OldFence: a later holder has announced an act.
+    """
+    if fence < (newest := line.tracker.newest_fence(now_ms())):
+        raise OldFence(f"{entity} has been taken over: fence {fence} is older than {newest}")
 
 
 def _fitting(described: Described, command: Command) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class Hub:
         publishing.result()
 
     async def ask(self, look: Look, questions: Iterable[Message]) -> None:
-        """Ask a device: `look.asked` is set once all has come that the broker had before.
+        """Ask a device; `look.asked` is set, if it was not, once all has come that the broker had before.
 
         Raises:
             aiomqtt.MqttError: there is no connection.
@@ -268,7 +268,7 @@ class Hub:
         if line is None:
             return True
         if kind == "changes":
-            if text and line.tracker.adopt(changes.read(text) or {}):
+            if text and line.tracker.adopt(changes.read(text, now_ms()) or {}):
                 self._untold[wire] = None
                 self._nudge.set()
         elif not retained:

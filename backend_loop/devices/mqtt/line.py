@@ -89,6 +89,8 @@ class Line:
         self.reported_at: int | None = None
         """When it was so what it said last, since this process has its connection."""
         self._told = Succession(clock)
+        self.exact = False
+        """It tells when what it says was so, which says more than any mark."""
         self._available = dict[str, bool]()
 
     def _tracker(self) -> Tracker:
@@ -132,6 +134,7 @@ class Line:
 
     def _live(self, heard: Heard, now: int) -> bool:
         at, news = now, True
+        self.exact = heard.told_at is not None and heard.within_ms <= EXACT_MS
         if heard.told_at is not None:
             news = self._is_news(heard)
             if self._told.overtaken(heard.told_at, now):
