@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from dualloop.lifeline import ends_with_parent
-
 _BYTES = 100_000
 _ROOT = Path(__file__).parents[2]
 
@@ -80,8 +78,7 @@ class _Forge:
                 env=environment,
                 stdin=theirs.fileno(),
                 start_new_session=True,
-                preexec_fn=ends_with_parent(signal.SIGKILL),  # noqa: PLW1509  tests run in the main thread
-            )
+            )  # ends once nobody can ask any more; with a thread it must not end, and any may be the first to ask
         self._socket = ours
         atexit.register(self._end)
 
