@@ -38,7 +38,7 @@ class Door:
         return await self.submit(DeviceControl.definition, payload, target=entity, **envelope)
 
     async def submit(
-        self, kind: MissionType, payload: Document, *, target: str | None = None, within_s: float = 60, **envelope: Any
+        self, kind: MissionType, payload: Document, *, target: str | None = None, within_s: float = 300, **envelope: Any
     ) -> str:
         """Accept any command as the door would, so many seconds before its deadline; its id."""
         task_id, now, row = self._ids.new(0, now_ms()), now_ms(), kind.row()
@@ -70,7 +70,13 @@ class Door:
         answer = await self._link.run("control", keys.prefix(0), task_id, "cancel", *entry)
         assert answer[0] == b"OK"
 
-    async def end(self, task_id: str, within: float = 20) -> Document:
+    async def expire(self, task_id: str) -> None:
+        """Its deadline has come."""
+        now, record = now_ms(), keys.mission(0, task_id)
+        await self._link.call("HSET", record, "deadline", now)
+        await self._link.call("ZADD", f"{keys.prefix(0)}deadlines", now, task_id)
+
+    async def end(self, task_id: str, within: float = 60) -> Document:
         """The result document, once there is one."""
 
         async def document() -> bytes:
@@ -105,7 +111,7 @@ class Door:
 @contextlib.asynccontextmanager
 async def opened_door(redis_url: str, home: Home | None) -> AsyncIterator[Door]:
     """A door to this Redis."""
-    link = await Link(redis_url, timeout_s=5).open(wait_s=10)
+    link = await Link(redis_url, timeout_s=30).open(wait_s=30)
     try:
         fleet = Fleet(1)
         await fleet.join(link)

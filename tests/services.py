@@ -23,7 +23,7 @@ class OutsideServices:
     def __init__(self, folder: Path, front: str = "http://127.0.0.1:1") -> None:
         self._folder, self._front, self._port = folder, front, unused_port()
         self.url = f"http://127.0.0.1:{self._port}"
-        self.http = httpx.Client(base_url=self.url, trust_env=False, timeout=20)
+        self.http = httpx.Client(base_url=self.url, trust_env=False, timeout=60)
         self._process: Forked | None = None
 
     def __enter__(self) -> Self:
@@ -41,7 +41,7 @@ class OutsideServices:
     def start(self) -> None:
         """Returns when it answers."""
         self.spawn()
-        until(self._answers, within=30, what="the outside services answer")
+        until(self._answers, within=60, what="the outside services answer")
 
     async def ready(self) -> None:
         """Wait until it answers."""
@@ -61,7 +61,17 @@ class OutsideServices:
         """Its exit code."""
         assert self._process is not None
         self._process.send_signal(signum)
-        return self._process.wait(timeout=20)
+        return self._process.wait(timeout=60)
+
+    def freeze(self) -> None:
+        """Nobody is answered until `thaw`."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def faults(self, service: str, **faults: Any) -> None:
         """These, and no others."""

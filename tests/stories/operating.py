@@ -36,7 +36,7 @@ class Hand:
     async def mission(self, task_id: str) -> Document:
         return await self.get(f"/v1/missions/{task_id}")
 
-    async def until(self, task_id: str, fits: Callable[[Document], bool], what: str, within: float = 10.0) -> Document:
+    async def until(self, task_id: str, fits: Callable[[Document], bool], what: str, within: float = 60.0) -> Document:
         """The mission, as soon as it fits."""
 
         async def look() -> Document | None:
@@ -52,8 +52,14 @@ class Hand:
 
     async def ended(self, task_id: str) -> Document:
         """Its result document."""
-        answer = await self.http.get(f"/v1/results/{task_id}", params={"wait": 10})
-        return told(answer, 200)
+
+        async def asked() -> Document | None:
+            answer = await self.http.get(f"/v1/results/{task_id}", params={"wait": 20})
+            return None if answer.status_code == 202 else told(answer, 200)
+
+        found: Document | None = await eventually(asked, 60, f"{task_id} ends")
+        assert found is not None
+        return found
 
 
 def told(answer: httpx.Response, status: int) -> Document:
@@ -77,6 +83,6 @@ async def operated(redis_url: str, folder: Path, **options: Any) -> AsyncIterato
     options = {"DUALLOOP_MISSIONS": f"{MISSIONS},tests.missions.parcel"} | options
     async with (
         running(redis_url, folder, **options) as stack,
-        httpx.AsyncClient(base_url=stack.url, trust_env=False, timeout=40) as http,
+        httpx.AsyncClient(base_url=stack.url, trust_env=False, timeout=60) as http,
     ):
         yield Hand(http, stack)

@@ -18,6 +18,7 @@ import httpx
 import redis
 
 from shared import keys
+from shared.clock import now_ms
 from tests.forge import Forked, forked
 from tests.ports import unused_port
 from tests.waiting import eventually
@@ -80,14 +81,14 @@ class Part:
 
     async def tells_types(self) -> bool:
         """Whether this foreground knows of any mission type; it looks once a second."""
-        async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             return bool((await client.get(f"{self.url}/v1/mission-types")).json()["mission_types"])
 
     async def start(self, **env: str) -> None:
         self.spawn(**env)
         await self.ready()
 
-    async def stop(self, within: float = 30.0) -> int:
+    async def stop(self, within: float = 60.0) -> int:
         """SIGTERM; the exit code."""
         self.running.send_signal(signal.SIGTERM)
         await eventually(lambda: self.running.poll() is not None, within, f"{self.name} ends on SIGTERM")
@@ -167,6 +168,13 @@ class Stack:
             for part in self.foregrounds:
                 if part.process is not None and part.process.poll() is None:
                     await eventually(part.tells_types, what=f"{part.name} has heard of the types")
+
+    def expire(self, task_id: str) -> None:
+        """Its deadline has come: for tests that want it in the middle of something, however slow the machine is."""
+        with redis.Redis.from_url(self.redis_url) as client:
+            now = now_ms()
+            client.hset(keys.mission(0, task_id), "deadline", now)
+            client.zadd(f"{keys.prefix(0)}deadlines", {task_id: now})
 
     def end(self) -> None:
         for part in (*self.foregrounds, *self.workers):

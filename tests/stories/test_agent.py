@@ -157,11 +157,14 @@ async def test_a_tool_may_be_allowed_for_some_things_only(agents: Agents) -> Non
 
 
 async def test_a_person_s_hand_since_the_goal_wins(agents: Agents) -> None:
-    agents.outside.faults("model", slow_s=1, times=1)
-    one = await agents.send("turn on the lamp in the study")
-    await agents.state(one, "THINKING")
-    agents.home.hand(STUDY, power="on")
-    agents.home.hand(STUDY, power="off")
+    agents.outside.freeze()
+    try:
+        one = await agents.send("turn on the lamp in the study")
+        await agents.state(one, "THINKING")
+        agents.home.hand(STUDY, power="on")
+        agents.home.hand(STUDY, power="off")
+    finally:
+        agents.outside.thaw()
     document = await agents.front.end(one)
     assert [deed["status"] for deed in document["result"]["tools"]] == ["CANCELLED"]
     assert answers(await agents.turns(one))[0]["reason"] == "overridden"

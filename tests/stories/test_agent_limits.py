@@ -123,7 +123,9 @@ async def test_a_model_that_refuses_ends_it_with_what_was_done(agents: Agents) -
 
 async def test_the_deadline_comes_while_the_model_thinks(agents: Agents) -> None:
     agents.outside.faults("model", slow_s=20, times=1)
-    one = await agents.send("turn on the lamp in the study", command={"deadline_s": 1})
+    one = await agents.send("turn on the lamp in the study")
+    await agents.state(one, "THINKING")
+    agents.stack.expire(one)
     document = await agents.front.end(one)
     assert document["error"]["code"] == "deadline"
     assert await agents.family(one) == []
@@ -148,9 +150,15 @@ async def test_a_cancel_reaches_a_thinking_model_and_a_tool_under_way(agents: Ag
 async def test_without_a_model_it_says_what_to_do(redis_url: str, tmp_path: Path) -> None:
     async with running(redis_url, tmp_path) as stack:
         front = Front(stack.foregrounds[0])
-        one = await front.send("agent.run", payload={"goal": "x"}, deadline_s=1)
-        await front.end(one)
-        assert "set DUALLOOP_MODEL_URL" in (await front.client.get(f"/v1/missions/{one}")).text
+        one = await front.send("agent.run", payload={"goal": "x"})
+
+        async def told() -> bool:
+            return "set DUALLOOP_MODEL_URL" in (await front.client.get(f"/v1/missions/{one}")).text
+
+        await eventually(told)
+        stack.expire(one)
+        assert (await front.end(one))["status"] == "FAILED"
+        assert await told()
         await front.client.aclose()
 
 
@@ -159,6 +167,6 @@ async def test_a_key_that_is_none_is_said_at_the_start_and_not_shown(redis_url: 
     async with running(redis_url, tmp_path, workers=0) as stack:
         worker = stack.worker(**env)
         worker.spawn()
-        await eventually(lambda: worker.running.poll() is not None, within=30, what="it ends")
+        await eventually(lambda: worker.running.poll() is not None, within=60, what="it ends")
         assert "DUALLOOP_MODEL_KEY has characters" in worker.tail()
         assert "4711" not in worker.tail()

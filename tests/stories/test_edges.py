@@ -10,7 +10,6 @@ from tests.stories.operating import Document, Hand, operated
 from tests.waiting import eventually
 
 LIMIT = 20_000
-LATE_S = 1.0
 
 
 @pytest.fixture
@@ -34,9 +33,10 @@ async def test_b53_what_finds_no_room_beside_a_context_near_the_limit_fails_and_
 
 async def late_and_paused(hand: Hand) -> str:
     """A mission that was paused, and whose deadline has passed since."""
-    task_id = await hand.submit("test.patient", {"wait_s": 600}, deadline_s=LATE_S)
+    task_id = await hand.submit("test.patient", {"wait_s": 600})
     await hand.in_state(task_id, "LISTENING", "waiting")
     await hand.post(f"/v1/commands/{task_id}/pause")
+    hand.stack.expire(task_id)
     await hand.until(task_id, lambda m: "its deadline passed" in m["why"], "the deadline has passed")
     return task_id
 
@@ -60,11 +60,13 @@ async def test_p14_a_cancel_in_a_pause_is_a_cancel_though_the_deadline_has_passe
 async def test_p21_what_a_drain_cut_in_its_first_act_is_undone_though_nothing_was_committed(
     hand: Hand, verb: str
 ) -> None:
-    task_id = await hand.submit("test.reserving", deadline_s=3 if verb == "deadline" else 60)
+    task_id = await hand.submit("test.reserving")
     await eventually(lambda: len(tally(hand.stack)) == 1)
     assert await hand.stack.workers[0].stop() == 0
     if verb == "cancel":
         assert (await hand.post(f"/v1/commands/{task_id}/cancel"))["status"] == "PENDING"
+    else:
+        hand.stack.expire(task_id)
     await hand.stack.workers[0].start()
     document = await hand.ended(task_id)
     assert document["result"] == {"undone": ["RESERVING"]}

@@ -150,10 +150,15 @@ async def test_without_services_it_says_what_to_do(redis_url: str, tmp_path: Pat
     async with running(redis_url, tmp_path) as stack:
         front = Front(stack.foregrounds[0])
         payload = {"order": "A", "customer": "ada", "lines": [{"sku": "lamp", "quantity": 1}]}
-        one = await front.send("order.fulfil", payload=payload, deadline_s=1)
-        await front.end(one)
-        log = (await front.client.get(f"/v1/missions/{one}")).text
-        assert "set DUALLOOP_OUTSIDE_URL" in log
+        one = await front.send("order.fulfil", payload=payload)
+
+        async def told() -> bool:
+            return "set DUALLOOP_OUTSIDE_URL" in (await front.client.get(f"/v1/missions/{one}")).text
+
+        await eventually(told)
+        stack.expire(one)
+        assert (await front.end(one))["status"] == "FAILED"
+        assert await told()
         said = stack.workers[0].log.read_text()
         assert "ServiceUnavailable: no outside services" in said
         assert "Traceback" not in said, "what a type foresees is a line, not a stack"
