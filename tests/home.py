@@ -26,7 +26,7 @@ class Home:
     def __init__(self, process: Forked, url: str) -> None:
         self.process = process
         self.url = url
-        self.http = httpx.Client(base_url=url, trust_env=False, timeout=20)
+        self.http = httpx.Client(base_url=url, trust_env=False, timeout=60)
 
     def look(self, entity: str) -> dict[str, Any]:
         return self._json(self.http.get(f"/devices/{entity}/hand"))
@@ -49,7 +49,7 @@ class Home:
         """Stop the next request at this point, or all of them."""
         self._json(self.http.post(f"/devices/{entity}/hold", json={"at": at, "every": every}))
 
-    def when_held(self, entity: str, within: float = 10) -> list[str]:
+    def when_held(self, entity: str, within: float = 30) -> list[str]:
         """Where a request stands, as soon as one does."""
         answer = self._json(self.http.get(f"/devices/{entity}/hold", params={"wait": within}))
         held: list[str] = answer["held"]
@@ -81,7 +81,7 @@ class Home:
         """Stop it and give its exit code."""
         self.http.close()
         self.process.send_signal(signum)
-        return self.process.wait(timeout=10)
+        return self.process.wait(timeout=60)
 
     @staticmethod
     def _json(answer: httpx.Response) -> dict[str, Any]:
@@ -101,11 +101,11 @@ def running_home(state_dir: Path, mqtt_url: str | None = None) -> Iterator[Home]
     process = forked(("-c", _RUN, str(state_dir)), env=environment)
     home: Home | None = None
     try:
-        until(lambda: url_file.exists() or process.poll() is not None, within=20, what="the home starts")
+        until(lambda: url_file.exists() or process.poll() is not None, within=60, what="the home starts")
         assert process.poll() is None, f"the home exited with {process.returncode}"
         home = Home(process, url_file.read_text())
         http = home.http
-        until(lambda: http.get("/readyz").is_success, what="its devices are announced")
+        until(lambda: http.get("/readyz").is_success, within=60, what="its devices are announced")
         yield home
     finally:
         if home is not None:

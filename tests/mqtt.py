@@ -131,7 +131,7 @@ def own_mosquitto() -> Iterator[Broker]:
 
 async def _forget(url: str) -> None:
     """Retained messages are sent on subscribing, before anything that is published later."""
-    async with connect(url) as client:
+    async with connect(url, wait_s=30) as client:
         await client.subscribe("#")
         await client.publish(SWEEP)
         async for message in client.messages:
@@ -188,7 +188,7 @@ class Wire:
         return [one for one in self.heard if topic_matches_sub(topic, one.topic)]
 
     async def hear(
-        self, topic: str, where: Callable[[Heard], bool] = lambda _: True, *, within: float = 10.0, since: int = 0
+        self, topic: str, where: Callable[[Heard], bool] = lambda _: True, *, within: float = 30.0, since: int = 0
     ) -> Heard:
         """The first message on a topic from number `since` on, which may yet be to come."""
 
@@ -255,7 +255,7 @@ async def wire(url: str, *, will: Said | None = None) -> AsyncIterator[Wire]:
     """A connected client that hears everything."""
     testament = None if will is None else aiomqtt.Will(will[0], encoded(will[1]), 1, len(will) == 3 and will[2])
     with contextlib.suppress(aiomqtt.MqttError):  # one that was dropped, or whose broker ended, has nothing to leave
-        async with connect(url, will=testament) as client:
+        async with connect(url, will=testament, wait_s=30) as client:
             await client.subscribe("#", qos=1)
             one = Wire(client, url)
             listening = asyncio.create_task(one.listen())

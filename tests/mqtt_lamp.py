@@ -142,7 +142,7 @@ async def served(
             await devices.close()
 
 
-def soon(seconds: float = 5.0) -> float:
+def soon(seconds: float = 30.0) -> float:
     """The moment in so many seconds, as devices take a deadline."""
     return time.monotonic() + seconds
 

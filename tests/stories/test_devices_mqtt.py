@@ -107,16 +107,16 @@ async def _version(devices: MqttDevices, before: str) -> bool:
 async def test_what_one_of_our_own_kind_answers_is_said(
     lamp: Lamp, devices: MqttDevices, code: str, fault: type[Exception] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adapter, "WORD_S", 4.0)
+    monkeypatch.setattr(adapter, "WORD_S", 60.0)
     lamp.optimistic = False
     answers = f"dualloop/answers/{lamp.topic}"
     lamp.line.on(f"{lamp.topic}/set", lambda _: [(answers, {"key": "k", "code": code, "detail": "because"})])
     began = time.monotonic()
     if fault is None:
-        await devices.act(ON, key="k", fence=1, deadline=soon())
+        await devices.act(ON, key="k", fence=1, deadline=soon(120))
     else:
         with pytest.raises(fault, match=f"{LAMP} .*because"):
-            await devices.act(ON, key="k", fence=1, deadline=soon())
+            await devices.act(ON, key="k", fence=1, deadline=soon(120))
     assert time.monotonic() - began < adapter.WORD_S
 
 
@@ -170,7 +170,7 @@ async def test_each_worker_knows_whose_hand_it_was_also_one_that_comes_later(lam
 
 async def test_a_dead_lamp_is_unreachable_and_waited_for_less_the_next_time(lamp: Lamp, devices: MqttDevices) -> None:
     lamp.answers = False
-    for patience, least, most in ((0.6, 0.6, 60), (10, adapter.SHORT_S, 5)):
+    for patience, least, most in ((0.6, 0.6, 60), (60, adapter.SHORT_S, 30)):
         began = time.monotonic()
         with pytest.raises(DeviceUnreachable, match=f"{LAMP} gave no answer"):
             await devices.observe(LAMP, deadline=soon(patience))
@@ -185,8 +185,8 @@ async def test_a_lamp_that_is_said_to_be_away_is_asked_all_the_same(lamp: Lamp, 
     lamp.answers = False
     began = time.monotonic()
     with pytest.raises(DeviceUnreachable, match=f"{LAMP} is offline"):
-        await devices.observe(LAMP, deadline=soon(10))
-    assert time.monotonic() - began < 5
+        await devices.observe(LAMP, deadline=soon(60))
+    assert time.monotonic() - began < 30
 
 
 async def test_what_cannot_be_asked_shows_its_newest_report_with_its_age(mqtt_url: str) -> None:

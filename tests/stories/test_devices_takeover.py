@@ -10,7 +10,7 @@ from tests.device_commands import LAMP, Door, opened_door
 from tests.forge import Forked, forked
 from tests.home import Home, running_home
 
-LEASE_S = "0.9"
+LEASE_S = "2"
 _RUN = "from backend_loop.main import run; from shared.settings import Settings; run(Settings(_env_file=None))"
 
 

@@ -26,9 +26,10 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 @pytest.fixture
 async def door(redis_url: str, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
-    """The door, with a worker behind it; a lamp has half a second to show itself, and the effect."""
-    monkeypatch.setattr(device_control, "LOOK_S", 0.5)
-    monkeypatch.setattr(device_control, "PATIENCE_ELSE_S", 0.5)
+    """The door, with a worker behind it that has more patience than on a machine that does nothing else."""
+    monkeypatch.setattr(device_control, "LOOK_S", 8.0)
+    monkeypatch.setattr(device_control, "ACT_S", 8.0)
+    monkeypatch.setattr(device_control, "PATIENCE_ELSE_S", 60.0)
     async with served_door(redis_url, home, tmp_path, SCENE, DeviceControl.definition) as door:
         yield door
 
@@ -92,7 +93,10 @@ async def test_a_failure_that_may_be_is_counted_and_the_rest_is_done(home: Home,
         assert LAMP in done["result"]["actions"][0]["error"]["message"]
 
 
-async def test_a_failure_that_stops_keeps_the_rest_from_beginning(home: Home, door: Door) -> None:
+async def test_a_failure_that_stops_keeps_the_rest_from_beginning(
+    home: Home, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_control, "PATIENCE_ELSE_S", 0.5)
     home.faults(HALL, lie=True)
     actions = [on(LAMP), on(HALL, on_failure="stop"), on(STUDY)]
     done = await door.end(await door.submit(SCENE, {"order": "sequence", "actions": actions}))
