@@ -27,14 +27,14 @@ async def test_a_foreground_that_waited_long_for_redis_joins_as_soon_as_it_is_th
         assert following.state().failures == 0  # so its pauses do not grow
         server.start()
         await eventually(lambda: foreground.link.connected)
-        await eventually(lambda: foreground.fleet.joined, 1)
+        await eventually(lambda: foreground.fleet.joined)
     server.kill()
 
 
 async def test_when_redis_has_lost_its_data_all_keep_the_same_key(redis_url: str, tmp_path: Path) -> None:
     async with (
         running(redis_url, tmp_path, workers=0) as stack,
-        httpx.AsyncClient(base_url=stack.url, trust_env=False) as client,
+        httpx.AsyncClient(base_url=stack.url, trust_env=False, timeout=60) as client,
     ):
         with redis.Redis.from_url(redis_url) as server:
 

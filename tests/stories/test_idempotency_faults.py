@@ -23,7 +23,7 @@ from tests.toxic import Toxic
 from tests.waiting import eventually
 
 SHARDS = 4
-SETTINGS = Settings(_env_file=None, shards=SHARDS, redis_timeout_s=0.5)
+SETTINGS = Settings(_env_file=None, shards=SHARDS)
 COMMAND: dict[str, Any] = {"type": "t", "payload": {"entity": "lamp"}}
 ROW = Row(
     type="t", version=1, payload_schema={"type": "object"}, target="entity", initial="S", states={}, transitions=[]
@@ -56,7 +56,7 @@ class Fleetwide:
 
 @pytest.fixture
 async def fleetwide(redis_url: str) -> AsyncIterator[Fleetwide]:
-    link, fleet, catalogue = await Link(redis_url).open(wait_s=5), Fleet(SHARDS), Catalogue()
+    link, fleet, catalogue = await Link(redis_url).open(wait_s=30), Fleet(SHARDS), Catalogue()
     await fleet.join(link)
     with redis.Redis.from_url(redis_url) as client:
         made = Fleetwide(link, fleet, catalogue, client)
@@ -98,10 +98,10 @@ async def test_a_reservation_holds_on_to_the_target_it_was_made_for(fleetwide: F
 
 async def test_a_lost_reply_of_the_reservation_is_a_503_and_the_repeat_has_its_id(fleetwide: Fleetwide) -> None:
     async with Toxic(fleetwide.link._url) as toxic:
-        link = await Link(toxic.url, timeout_s=0.3).open(wait_s=5)
+        link = await Link(toxic.url, timeout_s=30).open(wait_s=30)
         toxic.swallow = True
         with pytest.raises(Problem, match="nothing was taken") as refused:
-            await take(fleetwide.door(link))
+            await asyncio.gather(take(fleetwide.door(link)), _cut(toxic))
         await link.close()
     assert (refused.value.status, refused.value.retryable) == (503, True)
     [key] = fleetwide.client.keys("dl:*:idem:*")
@@ -112,14 +112,14 @@ async def test_a_lost_reply_of_the_reservation_is_a_503_and_the_repeat_has_its_i
 
 async def test_a_lost_reply_of_the_accept_is_a_503_and_the_repeat_finds_the_mission(fleetwide: Fleetwide) -> None:
     async with Toxic(fleetwide.link._url) as toxic:
-        link, door = await Link(toxic.url, timeout_s=0.3).open(wait_s=5), fleetwide.door()
+        link, door = await Link(toxic.url, timeout_s=30).open(wait_s=30), fleetwide.door()
         door._flights = [
             Flights(link, "accept", keys.prefix(shard), second_from=ACCEPTS_FOR_A_SECOND_FLIGHT, stamped=True)
             for shard in range(SHARDS)
         ]
         toxic.swallow = True
         with pytest.raises(Problem, match="may have been taken, or not"):
-            await take(door)
+            await asyncio.gather(take(door), _cut(toxic))
         await link.close()
     [task_id] = fleetwide.missions()
     ack = await take(fleetwide.door())
@@ -195,6 +195,12 @@ async def test_the_key_may_lie_in_another_shard_than_its_mission(fleetwide: Flee
     found = fleetwide.client.keys("dl:*:idem:*")
     assert len({key.split(b":")[1] for key in found}) > 1
     await eventually(lambda: len(fleetwide.missions()) == len(acks))
+
+
+async def _cut(toxic: Toxic) -> None:
+    """Once it was done, and its reply is lost."""
+    await toxic.swallowed.wait()
+    toxic.reset()
 
 
 def _id(fleetwide: Fleetwide) -> str:
