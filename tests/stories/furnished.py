@@ -19,7 +19,7 @@ async def furnished(redis_url: str, folder: Path, home: Home, *, workers: int = 
     own: dict[str, Any] = {"DUALLOOP_HOME_URL": home.url, **env}
     furnish(folder / "home.json")
     async with running(redis_url, folder, workers=0, **own) as stack:
-        async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=stack.url, trust_env=False, timeout=60) as client:
 
             async def known() -> bool:
                 return bool((await client.get("/v1/home")).json()["inventory"]["devices"])

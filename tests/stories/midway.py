@@ -35,7 +35,7 @@ from shared.ids import MissionId
 from shared.redis import Link
 from shared.settings import Settings
 
-SETTINGS = Settings(_env_file=None, pools=("default",))
+SETTINGS = Settings(_env_file=None, pools=("default",), lease_s=120)
 ME = By("me")
 Tools = Toolbox[Any, Any]
 Play = Callable[[Tools], Awaitable[Outcome | None]]
@@ -240,7 +240,7 @@ class Deaf:
 @contextlib.asynccontextmanager
 async def benched(redis_url: str) -> AsyncIterator[Bench]:
     """One, on an empty shard; at the end every play has found all as it should be."""
-    link = await Link(redis_url).open(wait_s=5)
+    link = await Link(redis_url).open(wait_s=30)
     fleet, catalogue = Fleet(1), Catalogue()
     await fleet.join(link)
     for row in (Long.definition.row(), LongAct.definition.row()):

@@ -11,6 +11,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin, Subprotocol
 
 SUBPROTOCOL = Subprotocol("dualloop.v1.json")
+WITHIN_S = 60.0  # generous: it matters only where a test fails
 Frame = dict[str, Any]
 
 
@@ -28,14 +29,14 @@ class Talk:
     async def raw(self, message: str | bytes) -> None:
         await self.socket.send(message)
 
-    async def next(self, within: float = 15.0) -> Frame:
+    async def next(self, within: float = WITHIN_S) -> Frame:
         """The next frame; raises ConnectionClosed where there is none."""
         async with asyncio.timeout(within):
             frame: Frame = json.loads(await self.socket.recv())
         self.frames.append(frame)
         return frame
 
-    async def until(self, condition: Callable[[Frame], bool], within: float = 15.0) -> Frame:
+    async def until(self, condition: Callable[[Frame], bool], within: float = WITHIN_S) -> Frame:
         """Read on to the first frame like this."""
         async with asyncio.timeout(within):
             while not condition(frame := await self.next(within)):
@@ -51,14 +52,14 @@ class Talk:
         assert frame["op"] == "ack", frame
         return str(frame["correlation_id"])
 
-    async def result(self, correlation_id: str, within: float = 15.0) -> Frame:
+    async def result(self, correlation_id: str, within: float = WITHIN_S) -> Frame:
         """Read on to the result, unless it has come already."""
         for frame in self.frames:
             if frame["op"] == "result" and frame["task_id"] == correlation_id:
                 return frame
         return await self.until(lambda frame: frame["op"] == "result" and frame["task_id"] == correlation_id, within)
 
-    async def rest(self, within: float = 30.0) -> ConnectionClosed:
+    async def rest(self, within: float = WITHIN_S) -> ConnectionClosed:
         """Read to the end of the socket; how it ended."""
         try:
             async with asyncio.timeout(within):
@@ -91,7 +92,7 @@ class Talk:
 @contextlib.asynccontextmanager
 async def talking(url: str, **options: Any) -> AsyncIterator[Talk]:
     """Open a socket; `options` of ``websockets.connect``."""
-    given: dict[str, Any] = {"subprotocols": [SUBPROTOCOL], "proxy": None, "open_timeout": 15, "close_timeout": 2}
+    given: dict[str, Any] = {"subprotocols": [SUBPROTOCOL], "proxy": None, "open_timeout": WITHIN_S, "close_timeout": 2}
     async with connect(url, **(given | options)) as socket:
         yield Talk(socket)
 

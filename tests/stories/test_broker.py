@@ -33,7 +33,7 @@ def broker(folder: Path, **env: str) -> Iterator[subprocess.Popen[str]]:
         text=True,
     )
     try:
-        until(lambda: running_broker(folder) or process.poll() is not None, within=20, what="the broker listens")
+        until(lambda: running_broker(folder) or process.poll() is not None, within=60, what="the broker listens")
         yield process
     finally:
         process.kill()
@@ -81,7 +81,7 @@ async def test_a_home_lives_on_it_and_is_missed_when_it_is_killed_and_when_it_go
                 assert await asyncio.to_thread(home.end) == 0
                 await missed(bus, since)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     assert running_broker(tmp_path) is None
 
 
@@ -89,7 +89,7 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with broker(tmp_path, DUALLOOP_MQTT_PORT=str(port)) as process:
-            assert process.wait(10) == 1
+            assert process.wait(60) == 1
             assert process.stderr is not None
             said = process.stderr.read()
     assert said.startswith(f"Port {port} of 127.0.0.1 is taken. Choose another one in DUALLOOP_MQTT_PORT")

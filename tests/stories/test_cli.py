@@ -123,7 +123,7 @@ async def test_missions_are_listed_shown_cancelled_and_explained(stack: Stack, t
         cancelled = await terminal.run("missions", "cancel", waiter, slow)
         assert cancelled.code == 0
         assert f"{waiter}  cancelled\n" in cancelled.out
-        assert (await client.wait(slow, timeout=10))["status"] == "CANCELLED"
+        assert (await client.wait(slow, timeout=60))["status"] == "CANCELLED"
 
 
 async def test_types_are_listed_and_shown(terminal: Terminal) -> None:

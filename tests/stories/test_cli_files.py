@@ -33,7 +33,7 @@ def terminal(stack: Stack, tmp_path: Path) -> Terminal:
 async def made(stack: Stack, type_: str = "test.filing", **payload: str) -> str:
     async with Client(stack.url) as client:
         ack = await client.submit(type_, payload)
-        assert (await client.wait(ack.task_id, timeout=30))["status"] == "SUCCEEDED"
+        assert (await client.wait(ack.task_id, timeout=60))["status"] == "SUCCEEDED"
         return ack.task_id
 
 

@@ -123,7 +123,7 @@ async def test_progress_is_listed_and_shown_and_explained(stack: Stack, terminal
         assert re.search(r"^  Progress +0 of 3 \(0 %\): row 0, told [\d.]+ m?s ago$", out, re.MULTILINE)
         why: dict[str, Any] = (await terminal.run("why", id_, "--json")).json
         assert "; 0 of 3 (0 %) done, row 0, as it said " in why["why"]
-        await client.cancel(id_, wait=10)
+        await client.cancel(id_, wait=30)
         assert (await terminal.run("why", id_)).out.endswith("; it had come to 0 of 3 (0 %), row 0.\n")
 
 

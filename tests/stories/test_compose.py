@@ -137,18 +137,18 @@ def containers(tmp_path: Path) -> Iterator[Containers]:
 
 def test_the_services_find_each_other_serve_their_names_and_stop_in_time(containers: Containers) -> None:
     front = f"http://{LOCAL}:{containers.ports['foreground']}"
-    with httpx.Client(base_url=front, trust_env=False, timeout=30) as client:
+    with httpx.Client(base_url=front, trust_env=False, timeout=60) as client:
         until(lambda: client.get("/v1/mission-types").json()["mission_types"], what="the workers' types are announced")
         for host in ("localhost:8000", "127.0.0.1:8000", "foreground:8000"):
             sent = client.post("/v1/commands", json=COMMAND, headers={"host": host})
             assert sent.status_code == 202, sent.text
-        result = client.get(sent.json()["links"]["result"], params={"wait": 20}).json()
+        result = client.get(sent.json()["links"]["result"], params={"wait": 30}).json()
         assert result["status"] == "SUCCEEDED"
         assert client.get("/v1/home").json()["inventory"]["areas"]
         assert client.get("/v1/home/devices/light.hall").json()["value"]["power"] == "on"
         assert client.get("/v1/mission-types", headers={"host": "elsewhere"}).status_code == 421
     home = f"http://{LOCAL}:{containers.ports['home']}/devices/light.hall"
-    assert httpx.get(home, headers={"host": "home:8000"}, trust_env=False).status_code == 200
+    assert httpx.get(home, headers={"host": "home:8000"}, trust_env=False, timeout=60).status_code == 200
     in_order = ("foreground", "background", "home", "mosquitto", "valkey")
     assert [containers.stop(name) for name in in_order] == [[0], [0, 0], [0], [0], [0]]
 
@@ -171,6 +171,9 @@ def test_the_home_listens_where_it_is_told(tmp_path: Path) -> None:
             until(lambda: url.exists() or process.poll() is not None, START_S)
             address = url.read_text()
             assert address.startswith("http://127.0.0.2:")
-            assert httpx.get(f"{address}/livez", headers={"host": "localhost"}, trust_env=False).status_code == 200
+            assert (
+                httpx.get(f"{address}/livez", headers={"host": "localhost"}, trust_env=False, timeout=60).status_code
+                == 200
+            )
         finally:
             process.kill()

@@ -70,7 +70,7 @@ async def serving(answer: Answer = fine) -> AsyncIterator[tuple[Server, httpx.As
     server = Server("", answer)
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/x"
-    async with httpx.AsyncClient(transport=Connections(), trust_env=False, timeout=5) as client:
+    async with httpx.AsyncClient(transport=Connections(), trust_env=False, timeout=60) as client:
         yield server, client
     listening.close()
     await eventually(lambda: all(peer.gone for peer in server.peers), what="nothing is left open")
@@ -132,7 +132,7 @@ async def test_a_fault_says_whether_something_may_have_been_sent() -> None:
         assert (await client.get(server.url)).is_success, "none of those was kept"
         server.answer = silent
         with pytest.raises(httpx.TimeoutException) as late:
-            await client.get(server.url, timeout=0.05)
+            await client.get(server.url, timeout=httpx.Timeout(60, read=0.05))
         assert not isinstance(late.value, httpx.ConnectTimeout)
         await _let_go(server)
     async with httpx.AsyncClient(transport=Connections()) as client:

@@ -26,7 +26,7 @@ from shared.fleet import Fleet
 from shared.redis import Link
 from shared.settings import Settings
 
-SETTINGS = Settings(_env_file=None, pools=("default",))
+SETTINGS = Settings(_env_file=None, pools=("default",), lease_s=120)
 begun: dict[str, asyncio.Event] = {}
 
 
@@ -98,7 +98,7 @@ class Bench:
 
 @pytest.fixture
 async def bench(redis_url: str) -> AsyncIterator[Bench]:
-    link = await Link(redis_url).open(wait_s=5)
+    link = await Link(redis_url).open(wait_s=30)
     fleet, catalogue = Fleet(1), Catalogue()
     await fleet.join(link)
     rows = [mission.definition.row() for mission in (Cut, Slow)]

@@ -47,8 +47,8 @@ class Morgue:
 
 @pytest.fixture
 async def morgue(redis_url: str) -> AsyncIterator[Morgue]:
-    link, fleet = Link(redis_url, timeout_s=5), Fleet(SHARDS)
-    await link.open(wait_s=5)
+    link, fleet = Link(redis_url, timeout_s=30), Fleet(SHARDS)
+    await link.open(wait_s=30)
     await fleet.join(link)
     with redis.Redis.from_url(redis_url) as server:
         yield Morgue(server, fleet, link)

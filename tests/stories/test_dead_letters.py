@@ -215,7 +215,7 @@ async def test_a_dead_letter_is_given_up(hand: Hand) -> None:
     async def gone() -> bool:
         return (await hand.http.get(f"/v1/missions/{parcel}")).status_code == 410
 
-    await eventually(gone, 20, "it is retired")
+    await eventually(gone, 60, "it is retired")
     await hand.delete(f"{DEAD}/{parcel}", 410)
     noop = await hand.submit("test.noop")
     await hand.ended(noop)
@@ -233,14 +233,14 @@ async def test_what_runs_is_neither_replayed_nor_discarded(hand: Hand) -> None:
 
 
 async def test_it_outlives_its_result(redis_url: str, tmp_path: Path) -> None:
-    async with operated(redis_url, tmp_path, DUALLOOP_RETENTION_S="0.5") as hand:
+    async with operated(redis_url, tmp_path, DUALLOOP_RETENTION_S="4") as hand:
         depot = hand.stack.folder / "open"
         parcel = await hand.submit("test.parcel", {"depot": str(depot)})
 
         async def expired() -> bool:
             return (await hand.http.get(f"/v1/results/{parcel}")).status_code == 410
 
-        await eventually(expired, 20, "its result has expired")
+        await eventually(expired, 60, "its result has expired")
         letter = await hand.get(f"{DEAD}/{parcel}")
         assert (letter["dead_letter"]["code"], letter["result"]) == ("permanent", None)
         assert letter["dead_letter"]["message"] == "the depot is closed"

@@ -36,7 +36,7 @@ class Desk:
 
     def raw(self, target: str, method: str = "GET") -> tuple[int, bytes]:
         """Status and body of a request whose path is sent as it stands."""
-        connection = http.client.HTTPConnection(LOCAL, self.stack.foregrounds[0].port, timeout=10)
+        connection = http.client.HTTPConnection(LOCAL, self.stack.foregrounds[0].port, timeout=60)
         try:
             connection.putrequest(method, target)
             connection.endheaders()
@@ -233,7 +233,7 @@ async def test_the_files_go_with_the_mission_and_nothing_else_does(redis_url: st
         redis_url,
         tmp_path,
         DUALLOOP_MISSIONS="tests.missions.filing",
-        DUALLOOP_RETENTION_S="1",
+        DUALLOOP_RETENTION_S="3",
         DUALLOOP_FILES_DIR=str(tmp_path / "elsewhere"),
     ) as stack:
         desk = Desk(stack)
@@ -241,14 +241,14 @@ async def test_the_files_go_with_the_mission_and_nothing_else_does(redis_url: st
         waits = await desk.front.send("test.holding")
         ours = [await desk.front.send("test.filing") for _ in range(3)]
         for one in ours:
-            await desk.front.end(one)
+            await eventually((desk.folder / one).exists)
         kept = [desk.folder / name for name in ("of-somebody-else", "0" * 40, _genuine(redis_url).lower())]
         for folder in kept:
             folder.mkdir()
         lost = desk.folder / _genuine(redis_url, 5)
         lost.mkdir()
-        await eventually(lambda: not any((desk.folder / one).exists() for one in ours), 30, "the folders are gone")
-        await eventually(lambda: not lost.exists(), 30, "that of a mission nobody knows is gone")
+        await eventually(lambda: not any((desk.folder / one).exists() for one in ours), 60, "the folders are gone")
+        await eventually(lambda: not lost.exists(), 60, "that of a mission nobody knows is gone")
         assert (await desk.front.client.get(f"/v1/files/{ours[0]}/sheet.txt")).status_code == 410
         assert (await desk.front.client.get(f"/v1/files/{waits}/whole.txt")).text == "all of it"
         assert all(folder.exists() for folder in kept)

@@ -21,7 +21,7 @@ from shared.redis import Link
 from tests.conftest import StartRedis
 from tests.waiting import eventually
 
-FIVE_S = 5.0
+PATIENCE_S = 60.0
 
 
 @contextlib.asynccontextmanager
@@ -35,7 +35,7 @@ async def served(checks: Checks, folder: Path) -> AsyncIterator[httpx.AsyncClien
 
     try:
         url = f"http://127.0.0.1:{await eventually(port)}"
-        async with httpx.AsyncClient(base_url=url, timeout=FIVE_S) as client:
+        async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S) as client:
             yield client
     finally:
         serving.cancel()
@@ -53,7 +53,7 @@ async def readiness(client: httpx.AsyncClient) -> tuple[int, str, dict[str, tupl
 
 @contextlib.asynccontextmanager
 async def linked(url: str) -> AsyncIterator[Link]:
-    link = await Link(url).open(wait_s=FIVE_S)
+    link = await Link(url).open(wait_s=PATIENCE_S)
     try:
         yield link
     finally:
@@ -86,7 +86,11 @@ async def test_a_draining_process_is_alive_and_not_ready(tmp_path: Path, redis_u
     checks = Checks()
     async with linked(redis_url) as link, served(checks, tmp_path) as client:
         checks.add("redis", health.redis_check(link))
-        assert await readiness(client) == (200, "ready", {"redis": (True, "master, noeviction")})
+
+        async def ready() -> bool:
+            return await readiness(client) == (200, "ready", {"redis": (True, "master, noeviction")})
+
+        await eventually(ready)
         checks.drain()
         assert (await readiness(client))[0] == 503
         assert (await client.get("/livez")).status_code == 200
@@ -104,22 +108,21 @@ async def test_one_check_that_hangs_or_breaks_is_named_and_holds_up_no_other(tmp
     async def well() -> None:
         return None
 
-    for name, check in (("a", hangs), ("b", breaks), ("c", hangs), ("d", hangs), ("e", hangs), ("f", well)):
+    many = [f"hangs {n}" for n in range(40)]
+    for name, check in (*((name, hangs) for name in many[:20]), ("b", breaks), *((name, hangs) for name in many[20:])):
         checks.add(name, check)
+    checks.add("f", well)
     async with served(checks, tmp_path) as client:
         begun = asyncio.get_running_loop().time()
         status, _, told = await readiness(client)
         took = asyncio.get_running_loop().time() - begun
     assert status == 503
     assert told == {
-        "a": (False, "No answer within 1 s."),
+        **dict.fromkeys(many, (False, "No answer within 1 s.")),
         "b": (False, "The check itself failed: KeyError: 'redis://***@db'"),
-        "c": (False, "No answer within 1 s."),
-        "d": (False, "No answer within 1 s."),
-        "e": (False, "No answer within 1 s."),
         "f": (True, None),
     }
-    assert took < 3.5, "the four that hang are waited for together"
+    assert took < 20, "those that hang are waited for together"
 
 
 async def test_every_kind_of_server_passes_as_it_comes(any_redis_url: str) -> None:

@@ -30,7 +30,7 @@ SETTINGS = Settings(_env_file=None)
 
 @pytest.fixture
 async def link(redis_url: str) -> AsyncIterator[Link]:
-    link = await Link(redis_url).open(wait_s=5)
+    link = await Link(redis_url).open(wait_s=30)
     yield link
     await link.close()
 

@@ -33,7 +33,7 @@ def noop(n: int, **more: Any) -> dict[str, Any]:
 async def ends(client: httpx.AsyncClient, told: list[dict[str, Any]]) -> list[Any]:
     """The results of what was taken."""
     paths = [one["links"]["result"] for one in told]
-    return [(await client.get(path, params={"wait": 20})).json()["result"] for path in paths]
+    return [(await client.get(path, params={"wait": 30})).json()["result"] for path in paths]
 
 
 async def test_each_is_taken_or_refused_by_itself_and_told_in_its_order(client: httpx.AsyncClient) -> None:

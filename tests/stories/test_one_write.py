@@ -40,7 +40,7 @@ async def ask(port: int, request: str) -> bytes:
     """Everything up to the end of the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request.encode())
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), 60)
     writer.close()
     await writer.wait_closed()
     return answer

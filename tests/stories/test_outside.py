@@ -38,15 +38,17 @@ def outside(shared_outside: OutsideServices) -> Iterator[OutsideServices]:
     assert books["balanced"], books["faults"]
 
 
-def call(outside: OutsideServices, path: str, body: dict[str, Any] | None = None, *, key: str = "") -> dict[str, Any]:
+def call(
+    outside: OutsideServices, path: str, body: dict[str, Any] | None = None, *, key: str = "", within_s: float = 60
+) -> dict[str, Any]:
     """Through the client that missions have."""
 
     async def ask() -> dict[str, Any]:
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             services = Services(outside.url, client)
             if body is None:
-                return await services.get(path, within_s=2, traceparent="00-1")
-            return await services.post(path, body, within_s=2, stamp=Stamp(key, 1, "00-1"))
+                return await services.get(path, within_s=within_s, traceparent="00-1")
+            return await services.post(path, body, within_s=within_s, stamp=Stamp(key, 1, "00-1"))
 
     return asyncio.run(ask())
 
@@ -196,7 +198,7 @@ def test_one_that_is_down_does_nothing_and_says_when_to_come_again(outside: Outs
 def test_one_that_is_slow_runs_out_of_time_and_one_that_refuses_says_so(outside: OutsideServices) -> None:
     outside.faults("shipping", slow_s=30, times=1)
     with pytest.raises(ServiceUnavailable, match="out of time"):
-        call(outside, "shipping/addresses/ada")
+        call(outside, "shipping/addresses/ada", within_s=1)
     outside.faults("shipping", refuses=True)
     with pytest.raises(ServiceRefused, match="shipping says no") as fault:
         call(outside, "shipping/shipments", {"order": "S"}, key="s:1:S:1")

@@ -62,13 +62,13 @@ def handling(stack: Stack) -> Any:
 
 
 async def document(stack: Stack, correlation_id: str, path: str = "results") -> dict[str, Any]:
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
         found: dict[str, Any] = (await http.get(f"{stack.url}/v1/{path}/{correlation_id}")).json()
         return found
 
 
 async def row(stack: Stack, correlation_id: str) -> dict[str, Any]:
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
         answer = await http.get(f"{stack.url}/v1/missions", params={"correlation_id": correlation_id})
         [found] = answer.json()["missions"]
         return dict(found)
@@ -184,7 +184,7 @@ async def test_whoever_does_not_read_is_not_cut_off_for_progress(stack: Stack, h
         handler, most = handling(id_), 40_000
         for start in range(0, most, 1000):
             handler.hint(*(report(number) for number in range(start + 1, start + 1001)))
-        async with httpx.AsyncClient(trust_env=False) as http:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
             await http.post(f"{stack.url}/v1/commands/{id_}/cancel", params={"wait": 10})
         await talk.result(id_, within=30)
         talk.check(id_)
@@ -195,7 +195,7 @@ async def test_whoever_does_not_read_is_not_cut_off_for_progress(stack: Stack, h
 
 
 async def test_a_long_poll_is_not_ended_by_progress(stack: Stack, handling: Handling) -> None:
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as http, talking(stack.ws) as talk:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as http, talking(stack.ws) as talk:
         id_ = await talk.submit("test.slow", {"seconds": 600})
         await talk.until(lambda frame: frame.get("seq") == 1)
         asked = http.build_request("GET", f"{stack.url}/v1/results/{id_}", params={"wait": 20})

@@ -47,7 +47,7 @@ async def until(hand: Hand, fits: Callable[[Document], object], name: str = "s")
         document = await hand.get(f"{SCHEDULES}/{name}")
         return document if fits(document) else None
 
-    found: Document | None = await eventually(look, 15)
+    found: Document | None = await eventually(look, 60)
     assert found is not None
     return found
 
@@ -145,7 +145,7 @@ async def test_its_instant_has_come_and_the_mission_says_who_sent_it(hand: Hand)
     document = await fired(hand)
     last = document["last_fired"]
     assert parse_rfc3339(last["instant"]) == instant
-    assert instant <= parse_rfc3339(last["at"]) < instant + 10_000
+    assert instant <= parse_rfc3339(last["at"]) < instant + 60_000
     assert (await hand.ended(last["task_id"]))["status"] == "SUCCEEDED"
     mission = await hand.mission(last["task_id"])
     envelope = mission["envelope"]
@@ -165,7 +165,7 @@ async def test_a_new_one_is_fired_within_its_minute_as_the_clock_says(hand: Hand
     first = parse_rfc3339(document["next"][0]["instant"])
     told = await until_long(hand, first)
     assert parse_rfc3339(told["last_fired"]["instant"]) == first
-    assert 0 <= parse_rfc3339(told["last_fired"]["at"]) - first < 5_000
+    assert 0 <= parse_rfc3339(told["last_fired"]["at"]) - first < 30_000
     assert first % 60_000 == 0
 
 
@@ -174,7 +174,7 @@ async def until_long(hand: Hand, instant: int) -> Document:
         document = await hand.get(f"{SCHEDULES}/s")
         return document if document["fired"] else None
 
-    found: Document | None = await eventually(look, 75, f"it is fired at {instant}")
+    found: Document | None = await eventually(look, 120, f"it is fired at {instant}")
     assert found is not None
     return found
 
@@ -317,7 +317,7 @@ async def test_the_client_keeps_schedules(hand: Hand) -> None:
         assert (await client.schedules.pause("s", by="eve"))["paused"]
         assert not (await client.schedules.resume("s"))["paused"]
         ack = await client.schedules.run("s", note="once more")
-        assert (await client.wait(ack["correlation_id"], 10))["status"] == "SUCCEEDED"
+        assert (await client.wait(ack["correlation_id"], 60))["status"] == "SUCCEEDED"
         assert (await client.schedules.look("s"))["last_run"]["status"] == "SUCCEEDED"
         assert (await client.schedules.remove("s"))["removed"]
         with pytest.raises(ClientProblem, match="no schedule 's'"):

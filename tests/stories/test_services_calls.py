@@ -64,7 +64,7 @@ def tools(
 
 
 async def test_an_order_carries_key_and_fence_and_an_undo_names_what_it_undoes(outside: OutsideServices) -> None:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
         services = Services(outside.url, client)
         made = await tools(services).order("stock/reservations", {"order": "A", "lines": LINES})
         assert made["id"] == "m:2:RESERVING:1"
@@ -77,7 +77,7 @@ async def test_an_order_carries_key_and_fence_and_an_undo_names_what_it_undoes(o
 
 async def test_p6_p14_nothing_is_ordered_without_a_lease_or_past_the_deadline(outside: OutsideServices) -> None:
     body = {"order": "B", "lines": LINES}
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
         services = Services(outside.url, client)
         with pytest.raises(LapsedError):
             await tools(services, leased=False).order("stock/reservations", body)
@@ -92,7 +92,7 @@ async def test_p6_p14_nothing_is_ordered_without_a_lease_or_past_the_deadline(ou
 
 async def test_p6_p14_no_model_is_asked_without_a_lease_or_past_the_deadline(outside: OutsideServices) -> None:
     said = [{"role": "user", "content": "hello"}]
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
         model = Model(f"{outside.url}/model/v1", client, "scripted")
         with pytest.raises(LapsedError):
             await tools(None, model=model, leased=False).think(said)

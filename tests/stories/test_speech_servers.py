@@ -38,7 +38,7 @@ def wyoming() -> Iterator[str]:
             server.kill()
 
 
-async def asked(url: str, language: str, *hints: str, within_s: float = 10.0) -> Transcript:
+async def asked(url: str, language: str, *hints: str, within_s: float = 60.0) -> Transcript:
     return await Wyoming(url, within_s=within_s).transcribe(SPEECH, RATE, language, hints)
 
 
@@ -46,7 +46,7 @@ async def test_a_wyoming_server_is_given_all_of_the_speech_and_the_names(wyoming
     heard = await asked(wyoming, "zh-CN", "客厅灯", "卧室灯")
     assert json.loads(heard.text) == {"bytes": len(SPEECH), "rate": RATE, "names": ["客厅灯", "卧室灯"]}
     assert (heard.confidence, heard.engine) == (None, "wyoming"), "the protocol has no confidence"
-    assert 0 <= heard.took_ms < 10_000
+    assert 0 <= heard.took_ms < 60_000
 
 
 async def test_a_wyoming_server_that_tells_parts_first_is_waited_for(wyoming: str) -> None:
@@ -130,7 +130,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 def engine(server: Server, client: httpx.AsyncClient, **given: Any) -> OpenAI:
-    return OpenAI(server.url, client, **{"model": None, "key": KEY, "within_s": 5.0, **given})
+    return OpenAI(server.url, client, **{"model": None, "key": KEY, "within_s": 60.0, **given})
 
 
 async def test_an_openai_server_is_given_a_file_and_says_how_sure_it_is(

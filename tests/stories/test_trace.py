@@ -24,7 +24,7 @@ async def test_a_socket_s_command_is_one_trace_through_both_loops(redis_url: str
             assert [frame["op"] for frame in frames] == ["ack", *["event"] * 6, "result"]
             wanted = {"accept normal/test.five", "process normal/test.five", "push ws/test.five"}
             states = {"ONE", "TWO", "THREE", "FOUR", "FIVE"}
-            await eventually(lambda: wanted | states <= {span.name for span in collector.spans}, within=20)
+            await eventually(lambda: wanted | states <= {span.name for span in collector.spans}, within=60)
             log = [
                 json.loads(line)
                 for part in (*stack.foregrounds, *stack.workers)
@@ -55,5 +55,5 @@ async def test_the_trace_goes_on_where_the_client_names_none(redis_url: str, tmp
                 while json.loads(await socket.recv())["op"] != "result":
                     pass
             names = {"accept normal/test.noop", "process normal/test.noop", "WORKING", "push ws/test.noop"}
-            await eventually(lambda: names <= {span.name for span in collector.spans}, within=20)
+            await eventually(lambda: names <= {span.name for span in collector.spans}, within=60)
     assert len({span.trace_id for span in collector.spans if span.name in names}) == 1

@@ -34,7 +34,7 @@ def terminal(stack: Stack, folder: Path, **env: str) -> Terminal:
 
 async def test_a_type_is_served_with_its_drawings_and_each_of_them_alone(stack: Stack) -> None:
     path = "/v1/mission-types/test.slow"
-    async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=stack.url, trust_env=False, timeout=60) as client:
         shown = await client.get(path)
         assert shown.headers["content-type"] == "application/json"
         graph = shown.json()["graph"]
@@ -132,7 +132,7 @@ async def test_commands_are_taken_before_any_worker_ran(redis_url: str, tmp_path
         ack = await client.submit("test.noop", {"n": 7})
         assert ack.status == "PENDING"
         await stack.start([stack.worker()])
-        assert (await client.wait(ack.correlation_id, timeout=20))["result"] == {"n": 7}
+        assert (await client.wait(ack.correlation_id, timeout=60))["result"] == {"n": 7}
 
         async def won() -> bool:
             return await told() == "Done at once."

@@ -25,7 +25,7 @@ from shared.fleet import Fleet
 from shared.redis import Link
 from shared.settings import Settings
 
-SETTINGS = Settings(_env_file=None, pools=("default",))
+SETTINGS = Settings(_env_file=None, pools=("default",), lease_s=120)
 undone: dict[str, list[tuple[str, bool]]] = defaultdict(list)
 
 
@@ -46,7 +46,7 @@ class Unkept(Mission):
 
 @pytest.fixture
 async def link(redis_url: str) -> AsyncIterator[Link]:
-    link = await Link(redis_url).open(wait_s=5)
+    link = await Link(redis_url).open(wait_s=30)
     yield link
     await link.close()
 

@@ -99,7 +99,7 @@ async def test_a_form_and_samples_without_a_header_are_heard_as_well(home: Home,
 
 
 async def test_the_ack_comes_at_once_and_the_session_remembers(home: Home, client: httpx.AsyncClient) -> None:
-    said = {"session": "voice session", "area": "kitchen", "priority": "normal", "deadline_s": "20", "locale": "en"}
+    said = {"session": "voice session", "area": "kitchen", "priority": "normal", "deadline_s": "60", "locale": "en"}
     answer = await client.post("/v1/voice", content=recording("en01-b"), params=said)
     ack = answer.json()
     assert (answer.status_code, ack["status"]) == (202, "PENDING")
@@ -238,7 +238,7 @@ async def test_a_recording_whose_command_never_came_goes_by_itself(stack: Stack,
 async def test_the_client_sends_recordings(stack: Stack) -> None:
     async with Client(stack.url) as client:
         ack = await client.speak(recording("en01-a"), locale="en", session=None)
-        done = await client.wait(ack.correlation_id, timeout=30)
+        done = await client.wait(ack.correlation_id, timeout=60)
     assert done["result"]["text"] == "The living room light is on."
 
 

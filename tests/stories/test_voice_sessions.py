@@ -23,7 +23,7 @@ def settings(redis_url: str) -> Settings:
 
 @pytest.fixture
 async def link(redis_url: str) -> AsyncIterator[Link]:
-    link = await Link(redis_url).open(wait_s=10)
+    link = await Link(redis_url).open(wait_s=30)
     yield link
     await link.close()
 
@@ -40,7 +40,7 @@ async def listen(link: Link, verb: str, *args: Any) -> Any:
 
 
 async def test_what_was_understood_is_found_where_its_hint_was_lost(link: Link, session: VoiceSession) -> None:
-    await listen(link, "take", 5_000, 1)
+    await listen(link, "take", 60_000, 1)
     await listen(link, "say", session.id, '{"text":"on"}', 1)
     assert await session.next() == {"text": "on"}
 
@@ -67,7 +67,7 @@ async def test_where_nobody_listens_that_is_told(session: VoiceSession, monkeypa
 
 
 async def test_hints_that_make_no_sense_are_let_pass(link: Link, session: VoiceSession) -> None:
-    await listen(link, "take", 5_000, 1)
+    await listen(link, "take", 60_000, 1)
     session.hear([b"{", b"[]", b'{"partial":"o"}'])
     session.hear(None)
     assert await session.next() == {"partial": "o"}

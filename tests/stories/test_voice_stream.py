@@ -112,7 +112,7 @@ async def test_one_after_the_other_on_one_socket_each_by_its_own_ref(stack: Stac
             result = await talk.result(ack["correlation_id"], 40)
             assert text in result["result"]["text"]
             await talk.raw(silence(0.2))  # what comes before the next start is nobody's
-    async with httpx.AsyncClient(base_url=stack.url, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=stack.url, trust_env=False, timeout=60) as client:
         mission = (await client.get(f"/v1/missions/{result['task_id']}")).json()["envelope"]
     assert [mission[name] for name in ("source", "session", "area")] == ["voice", "hands full", "living_room"]
     assert home.look(LIVING_ROOM)["value"]["power"] == "on"

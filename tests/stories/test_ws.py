@@ -24,8 +24,8 @@ async def stack(module_redis_url: str, tmp_path_factory: pytest.TempPathFactory)
 
 
 async def document(stack: Stack, correlation_id: str) -> dict[str, Any]:
-    async with httpx.AsyncClient(trust_env=False) as http:
-        answer = await http.get(f"{stack.url}/v1/results/{correlation_id}", params={"wait": 10})
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
+        answer = await http.get(f"{stack.url}/v1/results/{correlation_id}", params={"wait": 30})
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
         return found
@@ -277,6 +277,6 @@ async def test_too_big_a_frame_closes_the_socket(stack: Stack) -> None:
         closed = await talk.rest()
         assert closed.rcvd is not None
         assert closed.rcvd.code == 1009
-    async with talking(stack.ws) as talk, asyncio.timeout(10):
+    async with talking(stack.ws) as talk, asyncio.timeout(60):
         await talk.say("ping")
         assert (await talk.next())["op"] == "pong"

@@ -87,7 +87,7 @@ async def test_a_foreground_that_was_killed_need_not_say_so(redis_url: str, tmp_
 async def test_without_a_socket_there_is_nothing_to_go_by(redis_url: str, tmp_path: Path) -> None:
     async with (
         running(redis_url, tmp_path, DUALLOOP_DISCONNECT_GRACE_S=GRACE) as stack,
-        httpx.AsyncClient(trust_env=False) as http,
+        httpx.AsyncClient(trust_env=False, timeout=60) as http,
     ):
         command = {"type": "test.noop", "on_disconnect": "cancel"}
         answer = await http.post(f"{stack.url}/v1/commands", json=command)

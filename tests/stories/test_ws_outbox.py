@@ -182,7 +182,7 @@ async def test_progress_alone_makes_nobody_slow_and_costs_one_frame_a_mission() 
         await asyncio.sleep(0)
     assert reader.slow == 0
     assert len(reader.box._parcels) == 50
-    await asyncio.wait_for(reader.box.room(), 1)
+    await asyncio.wait_for(reader.box.room(), 60)
     reader.put(*map(str, range(12)))
     await eventually(lambda: reader.slow == 1, what="what has to be sent counts as ever")
 

@@ -76,7 +76,7 @@ async def test_hints_that_are_cut_off_cost_latency_only(redis_url: str, tmp_path
                 frame = await talk.next()
                 ids += [frame["correlation_id"]] if frame["op"] == "ack" else []
             for id_ in ids:
-                await talk.result(id_, within=30)
+                await talk.result(id_, within=60)
                 talk.check(id_)
 
 
@@ -97,21 +97,22 @@ async def test_what_redis_did_while_nobody_could_hear_it_is_told(start_redis: St
         correlation_id = await talk.submit("test.slow", {"seconds": 3})
         server.process.send_signal(signal.SIGSTOP)
         log = stack.foregrounds[0].log
-        await eventually(lambda: "redis silent" in log.read_text(), within=20, what="the link is given up")
+        await eventually(lambda: "redis silent" in log.read_text(), within=60, what="the link is given up")
         await talk.say("ping")
-        assert (await talk.until(lambda frame: frame["op"] != "event"))["op"] == "pong", "a socket needs no Redis"
+        pong = await talk.until(lambda frame: frame["op"] not in {"event", "result"})
+        assert pong["op"] == "pong", "a socket needs no Redis"
         await talk.say("submit", ref="away", command={"type": "test.noop"})
         refused = await talk.until(lambda frame: frame.get("ref") == "away")
         assert (refused["problem"]["status"], refused["problem"]["retryable"]) == (503, True)
         server.process.send_signal(signal.SIGCONT)
-        await talk.result(correlation_id, within=40)
+        await talk.result(correlation_id, within=60)
         talk.check(correlation_id)
-        await eventually(lambda: _served(talk), within=20, what="commands are taken again")
+        await eventually(lambda: _served(talk), within=60, what="commands are taken again")
 
 
 async def test_a_redis_that_was_killed_and_came_back_costs_latency_only(server: Restartable, tmp_path: Path) -> None:
     async with (
-        running(server.url, tmp_path, DUALLOOP_LEASE_S="3", DUALLOOP_REDIS_TIMEOUT_S="0.5") as stack,
+        running(server.url, tmp_path, DUALLOOP_LEASE_S="3") as stack,
         talking(stack.ws) as talk,
     ):
         ids = [await talk.submit("test.slow", {"seconds": tenths / 10}) for tenths in range(20)]
@@ -131,7 +132,7 @@ async def _served(talk: Talk) -> bool:
 
 
 async def test_a_result_that_is_no_longer_kept_is_gone(redis_url: str, tmp_path: Path) -> None:
-    async with running(redis_url, tmp_path, DUALLOOP_RETENTION_S="1") as stack, talking(stack.ws) as talk:
+    async with running(redis_url, tmp_path, DUALLOOP_RETENTION_S="3") as stack, talking(stack.ws) as talk:
         correlation_id = await talk.submit("test.noop")
         await talk.result(correlation_id)
 
@@ -147,7 +148,7 @@ async def test_a_result_that_is_no_longer_kept_is_gone(redis_url: str, tmp_path:
         await eventually(expired, what="the result is no longer kept")
         with redis.Redis.from_url(redis_url) as client:
             await eventually(
-                lambda: not client.exists(keys.mission(0, correlation_id)), within=20, what="it is retired"
+                lambda: not client.exists(keys.mission(0, correlation_id)), within=60, what="it is retired"
             )
         assert await code() == "expired"
 
@@ -158,7 +159,7 @@ async def test_a_mission_that_vanishes_is_told_of(redis_url: str, tmp_path: Path
         await talk.until(lambda frame: frame.get("state") == "LISTENING")
         with redis.Redis.from_url(redis_url) as client:
             client.delete(*client.keys(f"*{correlation_id}*"))
-        frame = await talk.until(lambda frame: frame["op"] == "error", within=20)
+        frame = await talk.until(lambda frame: frame["op"] == "error", within=60)
         assert frame["problem"]["code"] == "expired"
         assert frame["problem"]["correlation_id"] == correlation_id
 
