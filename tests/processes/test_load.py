@@ -78,7 +78,7 @@ async def test_b43_bulk_is_done_under_an_unending_stream_of_urgent_work(stack: S
         left.difference_update(done)
         return not left
 
-    await eventually(stream, within=30)
+    await eventually(stream, within=100)
     with redis.Redis.from_url(stack.redis_url) as client:
         assert client.exists(keys.lane(0, "urgent:default:default")) or sent > len(bulk), "there was always more"
 
@@ -97,12 +97,13 @@ async def test_b45_a_worker_holds_no_more_than_it_can_run_however_much_there_is(
             most = max(most, *held, 0)
             return bool(client.zcard(keys.prefix(0) + "retire") == len(ids) + len(sleepers))
 
-        await eventually(over, within=40)
+        await eventually(over, within=100)
     assert most == SLOTS, "those kept for urgent ones stay free"
     ended = Counter([(await front.result(one))["status"] for one in ids])
     assert ended == {"SUCCEEDED": len(ids)}
 
 
+@pytest.mark.timeout(300)
 async def test_b44_many_timers_that_are_due_together_move_at_once_and_delay_nobody(stack: Stack, front: Front) -> None:
     """600 sleepers wake in the same instant; an urgent command sent then is done as if they slept on."""
     ids = [
@@ -110,7 +111,7 @@ async def test_b44_many_timers_that_are_due_together_move_at_once_and_delay_nobo
     ]
     prefix = keys.prefix(0)
     with redis.Redis.from_url(stack.redis_url) as client:
-        await eventually(lambda: client.zcard(prefix + "timers") == len(ids), within=40)
+        await eventually(lambda: client.zcard(prefix + "timers") == len(ids), within=60)
         records: Any = [client.hget(keys.mission(0, one), "document") for one in ids]
         seconds: Any = client.time()
         due = seconds[0] * 1000
@@ -124,12 +125,16 @@ async def test_b44_many_timers_that_are_due_together_move_at_once_and_delay_nobo
             now: Any = client.time()
             return int(str(client.zcount(prefix + "timers", "-inf", now[0] * 1000 - 500)))
 
-        urgent = [await front.send("test.noop", priority="urgent") for _ in range(20)]
+        urgent = dict[str, int]()
+        for _ in range(20):
+            one = await front.send("test.noop", priority="urgent")
+            urgent[one] = len(order(stack))
         for one in urgent:
             assert (await front.result(one))["status"] == "SUCCEEDED"
-        ran = order(stack)[len(ids) :]
-        assert max(map(ran.index, urgent)) < len(ids) / 2, "they do not wait for all who woke before them"
+        ran = order(stack)
+        before = max(ran.index(one) - sent for one, sent in urgent.items())
+        assert before < len(ids) / 2, "they do not wait for all who woke before them"
         # 50 a claim, claims follow each other while there are more: all are ready long before all are done
-        await eventually(lambda: not overdue(), within=10)
+        await eventually(lambda: not overdue())
         for one in ids[:: len(ids) // 20]:
             assert (await front.end(one))["status"] == "FAILED"  # nobody knocked

@@ -41,7 +41,7 @@ async def reaches(stack: Stack, task_id: str, where: str) -> None:
 
 
 async def everywhere(stack: Stack, front: Front) -> dict[str, str]:
-    """A mission in each place; those that hold the two slots are leased."""
+    """A mission in each place; those that hold the two slots are leased, until the gate is open."""
     newer = stack.worker(DUALLOOP_MISSIONS="tests.missions.versions.second")
     await stack.start([newer])
 
@@ -58,8 +58,9 @@ async def everywhere(stack: Stack, front: Front) -> dict[str, str]:
         await reaches(stack, found[where], "waiting")
     assert (await front.client.post(f"/v1/commands/{found['paused']}/pause")).json()["status"] == "PAUSED"
     await front.end(found["ended"])
-    found["leased"] = await front.send("test.slow", payload={"seconds": 4, "entity": "lamp"})
-    await front.send("test.slow", payload={"seconds": 4})
+    gate = {"gate": str(stack.folder / "gate")}
+    found["leased"] = await front.send("test.slow", payload=gate | {"entity": "lamp"})
+    await front.send("test.slow", payload=gate)
     found["waiters"] = await front.send("test.slow", payload={"seconds": 0.1, "entity": "lamp"})
     await eventually(lambda: [line[0] for line in tally(stack)].count("begin") == 2)
     found["lane"] = await front.send("test.noop")
@@ -80,6 +81,7 @@ async def say(front: Front, verb: str, found: dict[str, str]) -> dict[str, Any]:
 async def restart_workers(stack: Stack) -> None:
     for worker in stack.workers:
         worker.kill()
+    (stack.folder / "gate").touch()
     for worker in stack.workers:
         await worker.start()
 

@@ -1,8 +1,6 @@
 """What arq's worker keeps, and what ours adds: user functions, cron, hooks, burst; blocked and dead event loops."""
 
 import socket
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -12,6 +10,7 @@ import redis
 from arq.connections import RedisSettings, create_pool
 
 from shared.scripts import SCRIPTS
+from tests.forge import Forked, forked
 from tests.processes.commands import Front, tally
 from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
@@ -31,14 +30,11 @@ async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
         yield stack
 
 
-def _arq_worker(stack: Stack, **env: str) -> "subprocess.Popen[bytes]":
+def _arq_worker(stack: Stack, **env: str) -> Forked:
     part = stack.worker()
     stack.workers.remove(part)
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.missions.arq_worker"],
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "."} | part.env | {"DUALLOOP_HEALTH_PORT": str(part.port)} | env,
-        stdin=subprocess.DEVNULL,
-    )
+    own = {"PATH": "/usr/bin:/bin", "PYTHONPATH": "."} | part.env | {"DUALLOOP_HEALTH_PORT": str(part.port)} | env
+    return forked(("-m", "tests.missions.arq_worker"), env=own)
 
 
 async def test_arq_s_own_functions_cron_and_hooks_run_beside_missions(stack: Stack, front: Front) -> None:
@@ -54,7 +50,7 @@ async def test_arq_s_own_functions_cron_and_hooks_run_beside_missions(stack: Sta
         await pool.aclose()
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
     assert process.returncode == 0
     assert (stack.folder / "cron.closed").read_text() == "True"
     with redis.Redis.from_url(stack.redis_url) as client:
@@ -67,7 +63,7 @@ async def test_a_wrong_url_of_redis_ends_it_with_a_sentence(tmp_path: Path, comm
     stack = Stack(wrong, tmp_path, {})
     part = stack.worker() if command == "background" else stack.foreground()
     part.spawn()
-    await eventually(partial(_ended, part), within=30)
+    await eventually(partial(_ended, part))
     assert part.running.returncode == 1
     assert "URL of Redis" in part.tail()
     assert "Traceback" not in part.tail()
@@ -77,7 +73,7 @@ async def test_a_health_port_that_is_taken_ends_it_at_once_with_a_sentence(redis
     worker = Stack(redis_url, tmp_path, {}).worker()
     with socket.create_server(("127.0.0.1", worker.port)):
         worker.spawn()
-        await eventually(partial(_ended, worker), within=30)
+        await eventually(partial(_ended, worker))
     assert worker.running.returncode == 1
     assert f"health cannot be served on 127.0.0.1:{worker.port}" in worker.tail()
     assert "Traceback" not in worker.tail()
@@ -88,7 +84,7 @@ async def test_burst_does_what_is_there_and_ends(stack: Stack, front: Front) -> 
     await stack.workers[0].stop()
     ids = [await front.send("test.five") for _ in range(30)]
     process = _arq_worker(stack, DUALLOOP_TEST_BURST="1")
-    await eventually(lambda: process.poll() is not None, within=30)
+    await eventually(lambda: process.poll() is not None, within=60)
     assert process.returncode == 0
     assert {(await front.state(one))[0] for one in ids} == {"SUCCEEDED"}
 
@@ -98,10 +94,10 @@ async def test_b13_a_clean_stop_of_one_worker_makes_no_other_look_ill(stack: Sta
     processes = [_arq_worker(stack) for _ in range(2)]
     try:
         with redis.Redis.from_url(stack.redis_url) as client:
-            await eventually(lambda: len(client.keys("arq:health:*")) == 2, within=30)
-            await eventually(lambda: client.zcard("dl:{s0}:owners") == 3, within=30)
+            await eventually(lambda: len(client.keys("arq:health:*")) == 2)
+            await eventually(lambda: client.zcard("dl:{s0}:owners") == 3)
             processes[0].terminate()
-            assert processes[0].wait(30) == 0
+            assert processes[0].wait(60) == 0
             assert len(client.keys("arq:health:*")) == 1
             assert client.zcard("dl:{s0}:owners") == 2, "only its own lease is given back"
         answer = await front.client.get(f"{stack.workers[0].url}/readyz")
@@ -124,8 +120,8 @@ async def test_b17_a_blocked_event_loop_keeps_its_lease_for_a_while(stack: Stack
 
 async def test_a_dead_event_loop_ends_its_process_and_another_worker_goes_on(stack: Stack, front: Front) -> None:
     worker = stack.workers[0]
-    one = await front.send("test.block", payload={"seconds": 3.5 * LEASE_S})
-    await eventually(partial(_ended, worker), within=4 * LEASE_S)
+    one = await front.send("test.block", payload={"seconds": 600})
+    await eventually(partial(_ended, worker), within=60)
     assert worker.running.returncode == 70
     assert "event loop dead" in worker.tail(10**6)
     assert (await front.state(one))[0] in {"RUNNING", "PENDING"}  # not lost: whoever comes takes it over
@@ -174,7 +170,7 @@ async def test_what_cannot_be_read_or_written_ends_the_mission_not_the_worker(fr
 
 @pytest.mark.usefixtures("stack")
 async def test_a_task_group_that_failed_in_a_handler_does_not_keep_it_from_being_cut(front: Front) -> None:
-    document = await front.result(await front.send("test.grouped"), wait=10)
+    document = await front.result(await front.send("test.grouped"))
     assert (document["status"], document["error"]["code"]) == ("FAILED", "timeout")
 
 
@@ -209,8 +205,7 @@ async def test_a_damaged_record_ends_its_mission(stack: Stack, front: Front) -> 
 
 
 async def test_a_deadline_cuts_a_running_handler_and_ends_what_never_began(stack: Stack, front: Front) -> None:
-    running_one = await front.send("test.slow", payload={"seconds": 60}, deadline_s=1)
-    document = await front.result(running_one)
+    document = await front.overdue(lambda one: _begun(stack, one), "test.slow", payload={"seconds": 600})
     assert (document["status"], document["error"]["code"]) == ("FAILED", "deadline")
     await stack.workers[0].stop()
     spare = stack.worker(DUALLOOP_POOLS="other")
@@ -220,10 +215,14 @@ async def test_a_deadline_cuts_a_running_handler_and_ends_what_never_began(stack
     assert (document["status"], document["reason"], document["started_at"]) == ("CANCELLED", "expired", None)
 
 
+def _begun(stack: Stack, task_id: str) -> bool:
+    return ["begin", task_id] in [line[:2] for line in tally(stack)]
+
+
 @pytest.mark.usefixtures("stack")
 async def test_b24_a_cancel_is_durable_wherever_the_mission_stands(front: Front) -> None:
-    acting = await front.send("test.slow", payload={"seconds": 60, "entity": "lamp"})
-    waits = await front.send("test.slow", payload={"seconds": 60, "entity": "lamp"})
+    acting = await front.send("test.slow", payload={"seconds": 600, "entity": "lamp"})
+    waits = await front.send("test.slow", payload={"seconds": 600, "entity": "lamp"})
     sleeps = await front.send("test.patient", payload={"sleep_s": 600})
     await eventually(lambda: _is(front, acting, "RUNNING"))
     await eventually(lambda: _is(front, sleeps, "WAITING"))
@@ -231,7 +230,7 @@ async def test_b24_a_cancel_is_durable_wherever_the_mission_stands(front: Front)
     for one in (waits, sleeps, acting):
         answer = await front.cancel(one)
         assert answer.status_code == 202
-        document = await front.result(one, wait=5)
+        document = await front.result(one)
         assert (document["status"], document["reason"]) == ("CANCELLED", "requested")
         assert (await front.cancel(one)).json()["status"] == "CANCELLED"  # idempotent
     done = await front.send("test.noop")
@@ -248,9 +247,8 @@ async def test_retention_ends_with_410_and_leaves_nothing(redis_url: str, tmp_pa
     async with running(redis_url, tmp_path, DUALLOOP_RETENTION_S="1") as stack:
         front = Front(stack.foregrounds[0])
         one = await front.send("test.five")
-        assert (await front.result(one))["status"] == "SUCCEEDED"
         with redis.Redis.from_url(redis_url) as client:
-            await eventually(lambda: not [key for key in client.scan_iter("*") if one.encode() in key], within=10)
+            await eventually(lambda: not [key for key in client.scan_iter("*") if one.encode() in key])
             await eventually(lambda: client.hlen("dl:{s0}:counts") == 0)
         answer = await front.client.get(f"/v1/results/{one}")
         assert (answer.status_code, answer.json()["code"]) == (410, "expired")
