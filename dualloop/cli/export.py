@@ -11,8 +11,9 @@ from pydantic_core import to_json
 
 from dualloop.cli.arguments import Id
 from dualloop.cli.asking import ask
-from dualloop.cli.output import say
+from dualloop.cli.output import clean, say
 from dualloop.cli.writing import writing
+from dualloop.errors import Refusal
 from shared.clock import now_ms, rfc3339
 
 commands = typer.Typer()
@@ -43,8 +44,10 @@ def export(
     if file is None:
         typer.echo(content, nl=False)
         return
+    if file.exists():
+        raise Refusal(clean(f"{file} is there already: name another one, or remove it."))
     # for its owner only: what is in it was told to us
-    with writing(file), os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
+    with writing(file), os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
         opened.write(content)
     say(f"Wrote {mission['type']} {mission['task_id']} to {file}: it may contain personal data.")
     say(f'In a test: Bench(…).replay("{file}"), or .resume("{file}") to go on with it.', "dim")
