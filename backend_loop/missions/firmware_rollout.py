@@ -132,7 +132,9 @@ class FirmwareRollout(Mission):
             return WaitForChildren("ended", bound=tools.payload.at_once)
         if back:
             failed = [one for one in back if not one.succeeded and _said(one) not in {"overridden", "superseded"}]
-            return Fail(f"{len(failed)} of {len(back)}, the first one: {_line(failed[0])}") if failed else None
+            if failed:
+                return Fail(f"{len(failed)} of {len(back)} could not be flashed back, {_first(_line(failed[0]))}")
+            return None
         version, before = tools.payload.version, tools.context.before
         touched = [gadget for one in there if _said(one) not in UNTOUCHED and (gadget := one.name) in before]
         for gadget in touched:
@@ -194,8 +196,8 @@ class FirmwareRollout(Mission):
         }
         if not context.stopped:
             return Go("reported", result)
-        first = bad[0] if bad else {}
-        return Go("child_failed", result, detail=f"{len(bad)} of {context.total} failed, the first one: {first}")
+        first = f", {_first(bad[0])}" if bad else ""
+        return Go("child_failed", result, detail=f"{len(bad)} of {context.total} failed{first}")
 
 
 Tools = Toolbox[FirmwareRollout.Payload, FirmwareRollout.Context]
@@ -253,6 +255,12 @@ def _line(update: ChildMission) -> dict[str, Any]:
         "message": message,
         "task_id": update.task_id,
     }
+
+
+def _first(line: Mapping[str, Any]) -> str:
+    """The one that stands for all that failed, in words."""
+    why = f": {line['message']}" if line["message"] else ""
+    return f"the first one is {line['gadget']}, {line['said']}{why}"
 
 
 def _write(file: File, lines: Sequence[Mapping[str, Any]]) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend_loop.missions.firmware_rollout import FirmwareRollout, spread, wave
+from backend_loop.missions.firmware_rollout import FirmwareRollout, _first, spread, wave
 from backend_loop.outcomes import WaitForChildren
 
 Budget = FirmwareRollout.Payload.Budget
@@ -45,3 +45,15 @@ def test_a_wave_is_waited_for_until_the_rest_may_fail_or_too_many_have() -> None
     assert wave(10, 2, 5) == WaitForChildren(8, "fail", bound=5)
     assert wave(10, 0, 5) == WaitForChildren(10, "fail", bound=5)
     assert wave(2, 2, 5) == WaitForChildren("ended", bound=5), "all of them may fail"
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("no answer", "the first one is g1, device_unreachable: no answer"),
+        (None, "the first one is g1, device_unreachable"),
+    ],
+)
+def test_the_one_that_stands_for_all_that_failed_is_told_in_words(message: str | None, said: str) -> None:
+    line = {"gadget": "g1", "status": "FAILED", "said": "device_unreachable", "message": message, "task_id": "t"}
+    assert _first(line) == said
