@@ -250,14 +250,18 @@ class Door:
             Problem: 503, nothing was taken.
         """
         keep_ms = min(deadline_ms, LONGEST_WAIT_MS) + LATE_MS
-        share = self._settings.audio_memory
+        share, most = self._settings.audio_memory, -(-self._settings.audio_kept // self._settings.shards)
+        item = (place.task_id, keep_ms, share, most, recording)
         try:
-            said = await self._link.run("deposit", keys.prefix(place.shard), place.task_id, keep_ms, share, recording)
+            said = await self._link.run("deposit", keys.prefix(place.shard), *item)
         except RedisAwayError as error:
             raise unavailable(f"nothing was taken: {error}") from error
         if said == b"FULL":
             detail = f"Redis is filled to more than {share:.0%}, which is left to commands: send it as text, or later"
             raise Problem("audio_refused", detail, retryable=True, retry_after=5)
+        if said == b"CROWDED":
+            detail = f"recordings of {most} bytes wait to be understood: send it as text, or say it a little later"
+            raise Problem("audio_refused", detail, retryable=True, retry_after=2)
 
     async def _write(self, place: _Place, item: tuple[str | bytes | int, ...]) -> tuple[int, bool]:
         """When it was taken in, epoch ms, and whether an earlier try had done so."""

@@ -89,6 +89,11 @@ class Settings(BaseSettings):
     speech_processes: int = Field(2, ge=1, description="child processes a worker listens in, at most")
     speech_s: Seconds = Field(30.0, description="longest recording that is listened to")
     max_audio: int = Field(4 * 1024 * 1024, ge=1, description="bytes of a recording")
+    audio_kept: int = Field(
+        256 * 1024 * 1024,
+        ge=1,
+        description="bytes of all recordings that wait in Redis to be understood; one counts for 64 KiB at least",
+    )
     voice_sessions: int = Field(
         32, ge=1, description="people that may speak to one foreground at a time, and that one worker listens to"
     )

@@ -58,6 +58,7 @@ KINDS: Final = {
     "held": "set",
     "signals": "set",
     "audio": "string",
+    "recordings": "zset",
     "stream": "hash",
     "spoken": "list",
     "streams": "zset",
@@ -86,7 +87,7 @@ LASTING: Final = frozenset(
             "term",
             "terms",
             "recount",
-            "audio",
+            *("audio", "recordings"),
             *("stream", "spoken", "streams"),
         ),
     }

@@ -9,8 +9,19 @@ KEEP_MS = 60_000
 WAV = b"RIFF\x00\xff\r\n and so on"
 
 
-def deposit(verbs: Verbs, task_id: str = "m", recording: bytes = WAV, share: float = 0.8) -> str:
-    return str(verbs.run("deposit", task_id, KEEP_MS, share, recording).decode())
+LEAST = 65_536
+"""What a small one counts for."""
+
+
+def deposit(  # noqa: PLR0917  of the verb
+    verbs: Verbs,
+    task_id: str = "m",
+    recording: bytes = WAV,
+    share: float = 0.8,
+    most: int = 10**9,
+    keep_ms: int = KEEP_MS,
+) -> str:
+    return str(verbs.run("deposit", task_id, keep_ms, share, most, recording).decode())
 
 
 def kept(verbs: Verbs, task_id: str = "m") -> bytes | None:
@@ -70,3 +81,36 @@ def test_beyond_its_share_of_the_memory_none_is_taken(verbs: Verbs) -> None:
         assert kept(verbs) is None
         verbs.accept(New("n"))  # there is room for commands
         assert deposit(verbs, share=1.0) == "OK"
+
+
+def test_beyond_what_all_of_them_may_have_none_is_taken(verbs: Verbs) -> None:
+    large = bytes(2 * LEAST)
+    assert [deposit(verbs, id_, large, most=5 * LEAST) for id_ in ("a", "b", "c")] == ["OK", "OK", "CROWDED"]
+    assert kept(verbs, "c") is None
+    verbs.accept(New("n"))  # there is room for commands
+    assert deposit(verbs, "c", most=5 * LEAST) == "OK"
+
+
+def test_small_ones_count_as_well(verbs: Verbs) -> None:
+    assert deposit(verbs, "d", most=LEAST - 1) == "CROWDED"
+    assert [deposit(verbs, id_, most=2 * LEAST) for id_ in ("a", "b", "c")] == ["OK", "OK", "CROWDED"]
+
+
+def test_who_says_it_again_has_its_own_place(verbs: Verbs) -> None:
+    assert [deposit(verbs, most=LEAST) for _ in range(2)] == ["OK", "OK"]
+
+
+def test_what_waits_no_longer_makes_room(verbs: Verbs) -> None:
+    deposit(verbs, "m", most=LEAST)
+    deposit(verbs, "n", most=2 * LEAST)
+    verbs.accept(New("m"))
+    assert deposit(verbs, "o", most=2 * LEAST) == "CROWDED"
+    assert verbs.cancel("m") == ("OK", "CANCELLED")
+    assert deposit(verbs, "o", most=2 * LEAST) == "OK"
+    assert verbs.redis.zcard(verbs.key("recordings")) == 2
+
+
+def test_the_list_of_them_goes_with_the_last_one(verbs: Verbs) -> None:
+    deposit(verbs, "m", keep_ms=KEEP_MS)
+    deposit(verbs, "n", keep_ms=1_000)
+    assert 1_000 < int(verbs.redis.pttl(verbs.key("recordings"))) <= KEEP_MS
