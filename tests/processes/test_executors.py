@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from backend_loop.mission import Mission
 from backend_loop.outcomes import Fail, Go, Retry
@@ -25,8 +26,12 @@ from tests.waiting import eventually
 BOTH = pytest.mark.parametrize("mission", [InThread, InProcess])
 
 
-@pytest.fixture
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def bench() -> AsyncIterator[Bench]:
+    """One for all: the start of a child is what costs most."""
     async with executing() as bench:
         yield bench
 
@@ -261,7 +266,7 @@ async def test_the_end_of_a_worker_is_the_end_of_its_children() -> None:
     assert isinstance(await run.end(), Retry)
 
 
-def test_the_handlers_are_what_this_file_says() -> None:
+async def test_the_handlers_are_what_this_file_says() -> None:
     assert {spec.runs for kind in (InThread, InProcess) for spec in kind.definition.states.values()} == {
         "thread",
         "process",

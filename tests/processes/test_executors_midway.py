@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from backend_loop.midway import CheckpointError, Kept
 from backend_loop.mission import Mission
@@ -21,8 +22,12 @@ GRACE_S = 100
 BOTH = pytest.mark.parametrize("mission", [InThread, InProcess])
 
 
-@pytest.fixture
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def bench() -> AsyncIterator[Bench]:
+    """One for all: the start of a child is what costs most."""
     async with executing(cut_grace_s=GRACE_S) as bench:
         yield bench
 
