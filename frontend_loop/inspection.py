@@ -11,7 +11,7 @@ from pydantic_core import from_json
 from frontend_loop.dead_letters import error, undone
 from frontend_loop.family import children, shown
 from frontend_loop.listing import row
-from frontend_loop.record import Record, instant, ms, number, readable, target, whole
+from frontend_loop.record import Record, instant, ms, number, pool, readable, target, whole
 from frontend_loop.standing import Around, Rules, standing
 from frontend_loop.why import why
 from shared import keys, traceparent
@@ -112,6 +112,7 @@ class Inspection:
             self._link.call("ZSCORE", keys.retire(shard), task_id),
             self._link.call("LLEN", keys.outbox(shard, task_id)),
             self._link.call("LRANGE", keys.dead_rows(shard, task_id), 0, -1),
+            self._link.call("PUBSUB", "NUMSUB", keys.wake(shard, pool(record))),
         )
         return Around(
             now=now,
@@ -128,6 +129,7 @@ class Inspection:
             kept_until=whole(until.decode()) if until is not None else None,
             outbox=rows[0],
             dead_rows=tuple(_json(row) for row in rows[1]),
+            served=rows[2][1] > 0,
         )
 
     def _rules(self, record: Record) -> Rules:

@@ -62,3 +62,8 @@ def target(record: Record) -> str | None:
 def priority(record: Record) -> str:
     """Its own one, whatever it inherits from those who wait behind it."""
     return record.get("base") or record.get("lane", "").partition(":")[0]
+
+
+def pool(record: Record) -> str:
+    """The pool in which it waits for a worker."""
+    return record.get("lane", "").partition(":")[2].partition(":")[0]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from frontend_loop.family import waited_for
 from frontend_loop.progress import read
-from frontend_loop.record import Record, ms, number, target
+from frontend_loop.record import Record, ms, number, pool, target
 from frontend_loop.why import Standing, lasting, one_line
 from shared.clock import parse_rfc3339
 from shared.status import Status
@@ -24,6 +24,7 @@ class Around:
 
     Args:
         lease_end: None: that owner is gone.
+        served: some worker listens for work in its pool.
         known_at: when a worker that knows the type of a parked mission last came by.
         entries: what the unread entries of its inbox are.
         outbox: rows still to be carried out. dead_rows: those refused for good, and why.
@@ -43,6 +44,7 @@ class Around:
     kept_until: int | None
     outbox: int
     dead_rows: tuple[Mapping[str, Any], ...] = ()
+    served: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,7 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         owner=record.get("owner"),
         lease_ends_at=around.lease_end,
         workers=around.workers,
+        unserved=None if around.served else pool(record),
         known=around.known_at is not None and around.now - around.known_at <= 2 * rules.lease,
         future=rules.future,
         lane=record["lane"].partition(":")[0],

@@ -24,7 +24,7 @@ class Standing:
             another version only.
         kept_until: of a dead letter, when it is removed; None: it is none.
         ahead: how many stand before it: in its lane, among the waiters of its target, or for its permit.
-        workers: live leases on its shard.
+        workers: live leases on its shard. unserved: its pool, where none of them serves it.
         base: its own priority, while those behind it lend it the one of its lane.
         tries: what its state allows.
         children: of how many children the end is waited for, and how many they are in all.
@@ -68,6 +68,7 @@ class Standing:
     owner: str | None = None
     lease_ends_at: int | None = None
     workers: int = 0
+    unserved: str | None = None
     known: bool = False
     future: bool = False
     lane: str = "normal"
@@ -96,13 +97,17 @@ def _lane(m: Standing) -> list[str]:
     head = f"{_where(m)}: ready{_since(m, m.ready_at)}, "
     if not m.workers:
         return [head + f"but {NO_WORKER}", *_burden(m), _deadline(m)]
+    if m.unserved is not None:
+        remedy = f"start one with {m.unserved} in its DUALLOOP_POOLS, or with none"
+        return [f"{head}but no live worker serves its pool {m.unserved}", remedy, *_burden(m), _deadline(m)]
     queue = f"; {_count(m.ahead, 'mission')} in front of it in the {m.lane} lane" if m.ahead else ""
     return [f"{head}waits for a free worker{queue}", _lent(m), *_burden(m), _deadline(m)]
 
 
 def _leased(m: Standing) -> list[str]:
     if m.owner is not None and m.owner.startswith(ALONE):
-        worker = f"alone in a process of its own, since {_count(m.deaths, 'worker')} died under it"
+        since = f"since {_count(m.deaths, 'worker')} died" if m.deaths else "since workers died again and again"
+        worker = f"alone in a process of its own, {since} under it"
         died = f"{m.solo_deaths} of {SOLO_DEATHS} such processes died too" if m.solo_deaths else ""
         head = f"{_where(m)} {worker}{_attempt(m)}"
         return [head, died, _lease(m), *_burden(replace(m, deaths=0)), _deadline(m)]

@@ -130,3 +130,9 @@ def test_how_far_it_is_and_when_it_said_so() -> None:
     for status in ("FAILED", "CANCELLED"):
         assert "; it had come to 3 of 4 (75 %), row 3" in why(read(said | {"place": "ended", "status": status}))
     assert "had come" not in why(read(said | {"place": "ended", "status": "SUCCEEDED"}))
+
+
+def test_the_pool_that_nobody_serves_is_that_of_its_lane() -> None:
+    assert read({"lane": "urgent:speech:a"}, served=False).unserved == "speech"
+    assert read({"lane": "urgent:speech:a"}, served=True).unserved is None
+    assert read({"lane": "?"}, served=False).unserved == ""

@@ -200,6 +200,17 @@ NEW = {
             "again with: dualloop dead-letters replay ID --from start."
         ),
     ),
+    "a pool that nobody serves": (
+        ("lane", "PENDING", {"ready_at": NOW - 1000, "unserved": "speech", "ahead": 3}),
+        (
+            "PENDING: ready for 1.0 s, but no live worker serves its pool speech; start one with speech in its "
+            "DUALLOOP_POOLS, or with none; " + LEFT
+        ),
+    ),
+    "no worker at all, whatever its pool": (
+        ("lane", "PENDING", {"ready_at": NOW - 1000, "unserved": "speech", "workers": 0}),
+        "PENDING: ready for 1.0 s, but no worker is alive (start one: dualloop background); " + LEFT,
+    ),
     "a lent priority, in the lane": (
         ("lane", "WAITING", {"lane": "urgent", "base": "bulk", "target": "light.a", "holds": True, "ahead": 1}),
         (
