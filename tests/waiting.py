@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar, overload
 
 T = TypeVar("T")
-WITHIN_S = 30.0  # generous: it matters only where a test fails, and other test runs may share the cores
+WITHIN_S = 60.0  # generous: it matters only where a test fails, and other test runs may share the cores
 STEPS_S = (0.005, 0.05)  # between two looks: first, and at most
 GROWTH = 1.2
 
