@@ -32,6 +32,6 @@ class Warming:
         """Load it, if there is another home than the last time, with devices in it."""
         home = self._home()
         if home.devices and home.revision != self._warm:
-            await asyncio.to_thread(interpreter(home).warm)
+            await asyncio.to_thread(lambda: interpreter(home).warm())
             self._warm = home.revision
         return Idle()

@@ -17,6 +17,7 @@ from typing import Any
 from dualloop.lifeline import ends_with_parent
 
 PRODUCT = (
+    "backend_loop.language.interpreter",
     "backend_loop.main",
     "backend_loop.registry",
     "dualloop.cli",
