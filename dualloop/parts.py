@@ -1,10 +1,13 @@
 """The processes of one stack, as data for the supervisor."""
 
+import contextlib
 import errno
+import random
 import socket
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from dualloop.address import LOCAL, local_broker_url, local_url
 from dualloop.embedded import HeldRedis
@@ -18,6 +21,9 @@ RELOAD_GRACE_S = 6.0
 
 LEAST_GRACE_S = 2.0
 """However short the drain is: to end takes a busy machine as long."""
+SERVER_PORTS: Final = range(15_000, 32_000)
+"""Where a port is looked for that nobody named: Linux gives clients those from 32,768 on, others later ones."""
+TRIES: Final = 20
 OTHER_PORT = "Choose another one, as in DUALLOOP_PORT=8001 dualloop up."
 OTHER_MQTT_PORT = "Choose another one in DUALLOOP_MQTT_PORT, or name who listens there in DUALLOOP_MQTT_URL."
 
@@ -113,15 +119,27 @@ def log_path(state_dir: Path, name: str) -> Path:
 def free_port(host: str, wanted: int = 0, remedy: str = OTHER_PORT) -> int:
     """``wanted`` if it is free, or a free one for 0.
 
+    The latter is none of those that a system gives to clients: one of them could have it before the server does, and
+    again whenever that is started anew.
+
     Raises:
         Refusal: it is taken, or this machine has no such address.
     """
+    if wanted:
+        return _free(host, wanted, remedy)
+    for port in random.SystemRandom().sample(SERVER_PORTS, TRIES):  # two stacks that start together never agree
+        with contextlib.suppress(Refusal):
+            return _free(host, port, remedy)
+    return _free(host, 0, remedy)
+
+
+def _free(host: str, port: int, remedy: str) -> int:
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, wanted, type=socket.SOCK_STREAM)[0]
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server will; it ignores TIME_WAIT
             probe.bind(address)
             return int(probe.getsockname()[1])
     except OSError as error:
         why = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be had: {error.strerror}"
-        raise Refusal(f"Port {wanted} of {host} {why}. {remedy}") from error
+        raise Refusal(f"Port {port} of {host} {why}. {remedy}") from error

@@ -5,13 +5,12 @@ import os
 import random
 
 from dualloop.errors import Refusal
-from dualloop.parts import free_port
+from dualloop.parts import SERVER_PORTS, free_port
 
 LOCAL = "127.0.0.1"
-_FIRST, _LAST = 15_000, 32_000  # below what the kernel gives to clients, who would take it before the server does
 _SHARES = 16
 _worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _SHARES
-_own = range(_FIRST + _worker, _LAST, _SHARES)  # nobody else's, of those that run beside this one
+_own = SERVER_PORTS[_worker::_SHARES]  # nobody else's, of those that run beside this one
 _start = random.Random().randrange(len(_own))  # of a seed of its own: two test runs may meet
 _next = itertools.cycle([*_own[_start:], *_own[:_start]])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dualloop.parts import stages
+from dualloop.parts import SERVER_PORTS, free_port, stages
 from dualloop.stack import settled
 from dualloop.supervisor import Part
 from shared.settings import Settings
@@ -44,3 +44,11 @@ def test_nothing_is_simulated_where_the_devices_are_elsewhere(tmp_path: Path, na
 def test_the_graces_add_up_to_the_drain(tmp_path: Path) -> None:
     plan = settled(Settings(state_dir=tmp_path, redis_url="redis://x", drain_s=100, _env_file=None))
     assert sum(max(part.grace_s for part in stage) for stage in stages(plan)) == pytest.approx(100)
+
+
+def test_a_port_that_nobody_named_is_none_that_a_client_could_be_given() -> None:
+    for _ in range(20):
+        assert free_port("127.0.0.1") in SERVER_PORTS
+    range_ = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    if range_.exists():
+        assert int(range_.read_text().split()[0]) not in SERVER_PORTS
