@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 import uvicorn
 
 from dualloop.address import local_url
+from frontend_loop.serving import KEEP_ALIVE_S
 
 GRACE_S: Final = 1
 """Seconds that requests under way get at the end; held and silent ones are cut then."""
@@ -34,7 +35,13 @@ def serve(app: Any, name: str, host: str, port: int, state_dir: Path) -> None:
     listener = _listen(host, port, state_dir / name / "port")
     url = local_url(host, listener.getsockname()[1])
     with listener, _announced(state_dir / f"{name}.url", url):
-        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE_S)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=GRACE_S,
+            timeout_keep_alive=KEEP_ALIVE_S,
+        )
         uvicorn.Server(config).run([listener])
 
 

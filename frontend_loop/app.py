@@ -39,7 +39,7 @@ from frontend_loop.operator import dead_letter_router, operator_router
 from frontend_loop.replay import Replays
 from frontend_loop.results import Results
 from frontend_loop.schedules import Schedules
-from frontend_loop.serving import Server, SocketProtocol
+from frontend_loop.serving import KEEP_ALIVE_S, Server, SocketProtocol
 from frontend_loop.voice_sessions import VoiceSessions
 from shared import catalogue_file, garbage, health, logs, telemetry
 from shared.catalogue import Catalogue
@@ -62,6 +62,7 @@ SERVER: Final[dict[str, Any]] = {
     "loop": "uvloop",
     "http": OneWrite,
     "ws": SocketProtocol,
+    "timeout_keep_alive": KEEP_ALIVE_S,
     "ws_per_message_deflate": False,  # frames are small; it would cost more time than it saves
     "log_config": None,
     "access_log": False,

@@ -9,6 +9,12 @@ from typing import Final
 import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+KEEP_ALIVE_S: Final = 75
+"""How long an idle connection is kept: longer than clients keep theirs, httpx for 5 s, most proxies for 60.
+
+Who closes first must be the client: else it sends a request into a connection that is just being closed, and a POST
+without an answer is one that it cannot safely send again.
+"""
 LINGER_S: Final = 5.0
 """How long what was written may take to leave once a socket's endpoint has returned."""
 

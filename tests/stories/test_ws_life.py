@@ -99,6 +99,13 @@ async def test_a_foreground_listens_before_redis_has_the_command(
         assert front.listening == 0
 
 
+def test_who_closes_an_idle_connection_first_is_the_client(redis_url: str) -> None:
+    server = app.server(Foreground(Settings(redis_url=redis_url, _env_file=None), redis_url))
+    patience_s = httpx.Limits().keepalive_expiry
+    assert patience_s is not None
+    assert server.config.timeout_keep_alive > patience_s
+
+
 async def flood(talk: Talk, enough: Callable[[], bool] = lambda: True) -> None:
     """Ask for more than the network holds, and read nothing of it, until nothing more goes out and it is enough."""
     for number in range(400):
