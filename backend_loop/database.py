@@ -10,12 +10,19 @@ A handler gets its URL as `tools.database`, and opens it where it may block::
 
 import sqlite3
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import quote
+
+from backend_loop.outcomes import Sleep
 
 SCHEME: Final = "sqlite:///"
 BUSY_S: Final = 10.0
-"""How long to wait for another process that writes; after that it is a fault like any other, and tried again."""
+"""How long a call waits for another process that writes; what to make of longer ones `until_free` says."""
+
+LOCKED_S: Final = 10.0
+"""How long a mission leaves a database alone that another process keeps locked."""
+
+_LOCKED: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
 class DatabaseUrlError(ValueError):
@@ -69,6 +76,30 @@ def connect(url: str, *, read_only: bool = False) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+class Telling(Protocol):
+    """Tools of a handler, of which it is wanted that it can say how far it is."""
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """See `Toolbox.progress`."""
+
+
+def until_free(tools: Telling, error: sqlite3.OperationalError, done: float = 0, total: float | None = None) -> Sleep:
+    """What a handler answers where another process keeps the database locked, for a backup or a long load.
+
+    It waits for it, to its deadline if need be, and uses up no try. Its transaction is to be rolled back already.
+
+    Args:
+        tools: of the handler; they are told why it waits.
+        error: as sqlite3 has raised it; raised again, if it is any other.
+        done: how far it is.
+        total: in all.
+    """
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _LOCKED:
+        raise error
+    tools.progress(done, total, f"the database is locked by another process: it is tried again every {LOCKED_S:g} s")
+    return Sleep(LOCKED_S)
 
 
 def quoted(name: str) -> str:

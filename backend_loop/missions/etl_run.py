@@ -12,6 +12,7 @@ also where the run fails or is cancelled later; a replay loads the rest.
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any, ClassVar, Final
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from backend_loop.database import connect
+from backend_loop.database import connect, until_free
 from backend_loop.etl import chunk_file, source
 from backend_loop.etl.account import ROUND, Account, account
 from backend_loop.etl.chunk_file import Tally
@@ -128,9 +129,12 @@ class EtlLoad(Mission):
         """In one transaction; whoever comes a second time finds the chunk in, and needs its files no more."""
         chunk = tools.payload
         extracted, transformed = _place(tools, EXTRACTED), _place(tools, TRANSFORMED)
-        with closing(connect(tools.database)) as db:
-            table = Table(db, chunk.job, chunk.load, chunk.stamp)
-            tally = table.fill(chunk.n, chunk_file.read(transformed), chunk.piece.rows, tools.check)
+        try:
+            with closing(connect(tools.database)) as db:
+                table = Table(db, chunk.job, chunk.load, chunk.stamp)
+                tally = table.fill(chunk.n, chunk_file.read(transformed), chunk.piece.rows, tools.check)
+        except sqlite3.OperationalError as error:
+            return until_free(tools, error)
         for file in (extracted, transformed):
             file.unlink(missing_ok=True)
         return Go("done", result=tally._asdict())
@@ -203,8 +207,11 @@ class EtlRun(Mission):
         """Will the rows fit? The table is made if it is not there; what an earlier run has left behind is removed."""
         tools.context.load = tools.key
         _tidy(tools)
-        with closing(connect(tools.database)) as db:
-            Table(db, tools.payload, tools.key, tools.context.survey.stamp).prepare()
+        try:
+            with closing(connect(tools.database)) as db:
+                Table(db, tools.payload, tools.key, tools.context.survey.stamp).prepare()
+        except sqlite3.OperationalError as error:
+            return until_free(tools, error)
         return Go("prepared")
 
     @state("MOVING", timeout_s=STAGE_S)
@@ -222,7 +229,10 @@ class EtlRun(Mission):
         tools.progress(standing.through + standing.lost, survey.rows, f"{len(so_far.loaded)} chunks are loaded")
         if not standing.over:
             return WaitForChildren("any", "continue")
-        context.result = await asyncio.to_thread(_report, tools, so_far, standing.spent)
+        try:
+            context.result = await asyncio.to_thread(_report, tools, so_far, standing.spent)
+        except sqlite3.OperationalError as error:
+            return until_free(tools, error, standing.through + standing.lost, survey.rows)
         if standing.spent is not None:
             return Fail(standing.spent, result=context.result)
         return Go("moved")
@@ -230,10 +240,14 @@ class EtlRun(Mission):
     @state("TIDYING", runs="thread", timeout_s=STAGE_S)
     def tidy(self, tools: StepTools[Payload, Context]) -> Outcome:
         """Remove what lay between the stages, and what is in the report now."""
+        context = tools.context
         _tidy(tools)
-        with closing(connect(tools.database)) as db:
-            Table(db, tools.payload, tools.context.load, tools.context.survey.stamp).forget_rejects()
-        return Go("tidied", result=tools.context.result)
+        try:
+            with closing(connect(tools.database)) as db:
+                Table(db, tools.payload, context.load, context.survey.stamp).forget_rejects()
+        except sqlite3.OperationalError as error:
+            return until_free(tools, error, context.survey.rows, context.survey.rows)
+        return Go("tidied", result=context.result)
 
 
 def _line(job: Job, survey: Survey) -> Line:

@@ -20,7 +20,7 @@ from typing import IO, Annotated, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from backend_loop.database import DatabaseUrlError, NoDatabaseError, connect
+from backend_loop.database import DatabaseUrlError, NoDatabaseError, connect, until_free
 from backend_loop.files import File, LostPartError
 from backend_loop.mission import Mission, state
 from backend_loop.outcomes import Go, Outcome
@@ -95,14 +95,17 @@ class ReportExport(Mission):
         """Which columns there are, and how many rows; those that come later are left out."""
         payload, context = tools.payload, tools.context
         context.rows, context.behind, context.written = 0, None, 0
-        with closing(_open(tools)) as db:
-            db.execute("BEGIN")  # all that is asked is of one moment
-            context.schema_version = schema_version(db)
-            table = look(db, payload.table, payload.columns, [one.column for one in payload.where])
-            query = Query(table, payload.where)
-            context.columns, context.rowid = list(table.columns), table.rowid
-            context.last = query.last(db) if table.rowid is not None else None
-            context.total = query.count(db, context.last)
+        try:
+            with closing(_open(tools)) as db:
+                db.execute("BEGIN")  # all that is asked is of one moment
+                context.schema_version = schema_version(db)
+                table = look(db, payload.table, payload.columns, [one.column for one in payload.where])
+                query = Query(table, payload.where)
+                context.columns, context.rowid = list(table.columns), table.rowid
+                context.last = query.last(db) if table.rowid is not None else None
+                context.total = query.count(db, context.last)
+        except sqlite3.OperationalError as error:
+            return until_free(tools, error)
         tools.progress(0, context.total)
         return Go("done")
 
@@ -115,6 +118,8 @@ class ReportExport(Mission):
                 _Export(tools, db, out).write()
         except _ChangedError:
             return Go("changed")
+        except sqlite3.OperationalError as error:
+            return until_free(tools, error, tools.context.rows, tools.context.total)
         with file.path.open("rb") as whole:
             digest = hashlib.file_digest(whole, "sha256").hexdigest()
             size = os.fstat(whole.fileno()).st_size
