@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 import typer
 
 from dualloop.parts import Plan
-from shared.logs import redact
+from shared.logs import redact_url
 
 EXAMPLE = '{"type": "device.control", "payload": {"entity": "light.living_room", "action": "turn_on"}}'
 
@@ -36,10 +36,10 @@ class Terminal:
         tries = {"Try": example, "Result": f"curl '{url}/v1/results/CORRELATION_ID?wait=10'"}
         rows = {
             **(tries if plan.own_home else {"Try": "dualloop doctor"}),  # what a home of others has, it finds out
-            **({} if settings.home_url is None else {"Home": settings.home_url}),
-            **({} if settings.mqtt_url is None else {"MQTT": redact(settings.mqtt_url.get_secret_value())}),
-            "Outside": str(settings.outside_url),
-            "Redis": f"{server}{redact(str(settings.redis_url))}",
+            **({} if settings.home_url is None else {"Home": redact_url(settings.home_url)}),
+            **({} if settings.mqtt_url is None else {"MQTT": redact_url(settings.mqtt_url.get_secret_value())}),
+            **({} if settings.outside_url is None else {"Outside": redact_url(settings.outside_url)}),
+            "Redis": f"{server}{redact_url(str(settings.redis_url))}",
             "Logs": "this terminal" if plan.verbose else f"{settings.state_dir / 'logs'}",
             **({} if plan.workers else {"Workers": "none yet: start one, in this folder, with dualloop background"}),
             **({"Reload": f"when edited: {watched}"} if watched else {}),

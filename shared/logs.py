@@ -4,6 +4,7 @@ structlog in front, the standard ``logging`` behind, so that uvicorn, arq and ev
 readable on a terminal, JSON elsewhere, always with the ids of the mission it is about, never with a secret.
 """
 
+import contextlib
 import json
 import logging
 import math
@@ -14,6 +15,7 @@ from collections.abc import Mapping, MutableMapping
 from contextvars import ContextVar, Token
 from functools import lru_cache
 from typing import Any, Self, cast
+from urllib.parse import urlsplit
 
 import structlog
 from opentelemetry import trace
@@ -26,6 +28,7 @@ from shared.settings import Settings
 Line = MutableMapping[str, Any]
 
 REDACTED = "[redacted]"
+UNREADABLE = "(a URL that cannot be read)"
 OFTEN = 100
 """Lines a second of an event that comes once per mission."""
 
@@ -35,6 +38,7 @@ _SECRET_TEXT = (  # each with a character that must be there, since most texts a
     ("=", re.compile(r"([?&](?:password|token|access_token|api[_-]?key|secret)=)[^&\s\"']+", re.IGNORECASE), r"\1***"),
     (" ", re.compile(r"\b(bearer|basic) +[\w.~+/=\-]{8,}", re.IGNORECASE), r"\1 ***"),
 )
+_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*", re.IGNORECASE)
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _ASKS_FOR_MORE = frozenset({"exc_info", "stack_info", "stacklevel", "extra"})
 _DEPTH = 6  # of nested values looked into; deeper ones are written as they are told by ``str``, redacted as text
@@ -165,6 +169,18 @@ def redact(text: str) -> str:
         if needle in text:
             text = pattern.sub(instead, text)
     return text
+
+
+def redact_url(url: str) -> str:
+    """A URL that may be shown; of one that was written wrongly only what surely holds no password."""
+    scheme, colon, rest = url.partition("://")
+    with contextlib.suppress(ValueError):  # a password may stand where the port should
+        urlsplit(url).port  # noqa: B018  it is looked at by that
+        if colon and _SCHEME.fullmatch(scheme):
+            # a password with a "/" in it looks like a path: whatever stands before the last "@" may belong to it
+            *secret, shown = rest.rsplit("@", 1)
+            return redact(f"{scheme}://{'***@' if secret else ''}{shown}")
+    return UNREADABLE
 
 
 class _Formatter(structlog.stdlib.ProcessorFormatter):

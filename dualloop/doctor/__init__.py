@@ -21,7 +21,7 @@ from dualloop.doctor.fleet import fleet
 from dualloop.doctor.server import server
 from dualloop.doctor.speech import speech
 from dualloop.embedded import running_url
-from shared.logs import redact
+from shared.logs import redact, redact_url
 from shared.settings import Settings
 
 ANSWER_S: Final = 3.0
@@ -49,17 +49,19 @@ def told(settings: Settings) -> dict[str, Any]:
     """Every setting that is not left to its default, by the name of its variable, without secrets."""
     values = {name: getattr(settings, name) for name in sorted(settings.model_fields_set)}
     return {
-        f"DUALLOOP_{name.upper()}": redact(",".join(value) if isinstance(value, tuple) else str(value))
+        f"DUALLOOP_{name.upper()}": redact_url(value)
+        if name.endswith("_url") and isinstance(value, str)
+        else redact(",".join(value) if isinstance(value, tuple) else str(value))
         for name, value in values.items()
     }
 
 
 def _redis(url: str, settings: Settings) -> Iterator[Finding]:
-    shown = redact(url)
+    shown = redact_url(url)
     try:
         client = redis.Redis.from_url(url, socket_timeout=ANSWER_S, socket_connect_timeout=ANSWER_S)
-    except ValueError as error:
-        yield fail("redis", f"{shown} is no address: {error}", "write redis://, rediss:// or unix://")
+    except ValueError:  # whose own words may hold a part of the password
+        yield fail("redis", f"{shown} is no address", "write redis://, rediss:// or unix://")
         return
     try:
         with client:

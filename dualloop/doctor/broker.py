@@ -16,6 +16,7 @@ from backend_loop.devices.mqtt.dialects import tasmota
 from dualloop.address import running_broker
 from dualloop.doctor.finding import Finding, fail, ok, warn
 from shared.home import EMPTY, Inventory, InventoryError, read
+from shared.logs import redact_url
 from shared.mqtt import MqttUrl, MqttUrlError, connect
 from shared.settings import Settings
 
@@ -41,7 +42,11 @@ def broker(settings: Settings) -> Iterator[Finding]:
     """The broker of the devices."""
     url = running_broker(settings.state_dir) if settings.mqtt_url is None else settings.mqtt_url.get_secret_value()
     if url is None:
-        where = "none is reached" if settings.home_url is None else f"they are reached by HTTP, at {settings.home_url}"
+        where = (
+            "none is reached"
+            if settings.home_url is None
+            else f"they are reached by HTTP, at {redact_url(settings.home_url)}"
+        )
         yield ok("mqtt", f"no broker of devices is named, and none runs on {settings.state_dir.absolute()}: {where}")
         return
     try:
