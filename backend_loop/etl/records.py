@@ -95,6 +95,8 @@ def head(form: Form, delimiter: str, data: bytes) -> Head:
     start = len(BOM) if data.startswith(BOM) else 0
     if form == "jsonl":
         return Head(start, 1)
+    if not data[start:].strip():
+        raise SourceError(f"the file {'is no JSON array' if form == 'json' else 'has no header'}: it is empty")
     if form == "json":
         if (bracket := re.compile(rb"\s*\[").match(data, start)) is None:
             raise SourceError("the file is no JSON array: for an object a line say jsonl")
@@ -105,7 +107,13 @@ def head(form: Form, delimiter: str, data: bytes) -> Head:
     first = found.records[0]
     try:
         columns = cells(first.raw.decode(), delimiter)
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise SourceError("the header cannot be read: it is no UTF-8, so save the file as such") from error
+    except csv.Error as error:
+        if b"\r" in first.raw:
+            raise SourceError(
+                "its lines end with a carriage return alone: save it with another end of lines"
+            ) from error
         raise SourceError(f"the header cannot be read: {error}") from error
     return Head(start + first.end, 1 + data.count(b"\n", 0, start + first.end), tuple(map(str.strip, columns)))
 

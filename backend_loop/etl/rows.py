@@ -121,7 +121,7 @@ def _told(value: object) -> str:
 def _to_text(value: Any) -> str | None:
     """As it is; numbers of a json are written out."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
+        return str(value) if math.isfinite(value) else None
     return value if isinstance(value, str) else None
 
 

@@ -16,7 +16,10 @@ def find(folder: Path, name: str) -> Path:
     Raises:
         SourceError: there is none, it is no plain file, or a link leads out of the folder.
     """
-    root, path = folder.resolve(), (folder / name).resolve()
+    try:
+        root, path = folder.resolve(), (folder / name).resolve()
+    except RuntimeError as error:  # so it is raised; from 3.13 on `stat` says OSError
+        raise SourceError(f"{name} is a link that leads to itself") from error
     if not path.is_relative_to(root):
         raise SourceError(f"{name} leads out of {folder}, where files may be read")
     try:
