@@ -11,7 +11,7 @@ from typing import Any, Final
 from backend_loop import children
 from backend_loop import outcomes as o
 from backend_loop.children import Join
-from backend_loop.course import Course, Done, End, Plan, Reaction, Transition, failure, note, signed
+from backend_loop.course import Course, Done, End, Plan, Reaction, Transition, failure, note, retried, signed
 from shared.status import ErrorCode, Reason, Status, WaitingFor
 
 UNDO_LIMIT: Final = 2
@@ -134,9 +134,11 @@ def _not_undone(course: Course, message: str, fail: o.Fail | None = None) -> Rea
     error |= {name: ending[name] for name in ("error", "reason") if name in ending}
     if fail is not None and fail.errors:
         error["errors"] = list(fail.errors)
+    at = {"at": fail.at} if fail is not None and fail.at is not None else {}
+    error |= at
     end = End(ending.get("result"), ending.get("freshness"), error)
     ended = _over(course, Status.FAILED, ending["state"])
-    data = {**failure(code, said), "not_undone": left}
+    data = {**failure(code, said), **at, "not_undone": left}
     return Reaction(ended, (Transition(Status.FAILED, Status.FAILED, data),), end)
 
 
@@ -189,8 +191,8 @@ def _retry(course: Course, plan: Plan, signal: o.Retry, now: int, chance: float)
     pause = max(policy.pause_ms(course.attempt, chance), round(signal.after_s * 1000))
     elapsed = 0 if course.tried_at is None else now + pause - course.tried_at
     if (why := policy.spent(course.attempt, elapsed)) is not None:
-        return _not_undone(course, f"{signal.message} ({why})")
-    data = {"event": "retry", "attempt": course.attempt, "error": signal.message, "in_ms": pause}
+        return _not_undone(course, f"{signal.message} ({why})", o.Fail("", at=signal.at))
+    data = retried(course.attempt, signal.message, signal.at, pause)
     return _wait(course._replace(attempt=course.attempt + 1), plan, WaitingFor.RETRY, now + pause, data)
 
 

@@ -166,6 +166,12 @@ def failure(code: ErrorCode, message: str) -> dict[str, Any]:
     return {"code": code, "error": message if len(message) <= TOLD else message[:TOLD] + "…"}
 
 
+def retried(attempt: int, message: str, at: str | None, pause: int) -> dict[str, Any]:
+    """The log's data of a try that failed, where there is another one in `pause` milliseconds."""
+    data = {"event": "retry", "attempt": attempt, "error": message, "in_ms": pause}
+    return data if at is None else data | {"at": at}
+
+
 def signed(event: str, by: str | None, remark: str | None = None) -> dict[str, Any]:
     """The log's data of what a person did."""
     return {"event": event, "by": by} if remark is None else {"event": event, "by": by, "note": remark}

@@ -8,7 +8,7 @@ from pydantic_core import to_json
 from backend_loop import children, compensation
 from backend_loop import outcomes as o
 from backend_loop.children import Join
-from backend_loop.course import Course, Done, End, Plan, Reaction, Transition, failure, note, signed
+from backend_loop.course import Course, Done, End, Plan, Reaction, Transition, failure, note, retried, signed
 from backend_loop.table import C, F, P, R, S, W
 from shared.status import TERMINAL, ErrorCode, Reason, Status, WaitingFor
 
@@ -53,8 +53,10 @@ def _fail(  # noqa: PLR0913, PLR0917  what is said of a failure
     error: dict[str, Any] = {"code": code, "message": message, "state": course.state, "attempts": course.attempt}
     if fail is not None and fail.errors:
         error["errors"] = list(fail.errors)
+    at = {"at": fail.at} if fail is not None and fail.at is not None else {}
+    error |= at
     end = End(fail.result, fail.freshness, error) if fail is not None else End(error=error)
-    data = failure(code, message)
+    data = failure(code, message) | at
     return compensation.leave(course, plan, F, end, data, now, answered=answered, happened=happened)
 
 
@@ -209,8 +211,8 @@ def _retry(course: Course, plan: Plan, signal: o.Retry, now: int, chance: float)
     pause = max(policy.pause_ms(course.attempt, chance), round(signal.after_s * 1000))
     elapsed = 0 if course.tried_at is None else now + pause - course.tried_at
     if (why := policy.spent(course.attempt, elapsed)) is not None:
-        return _fail(course, plan, now, signal.code, f"{signal.message} ({why})")
-    data = {"event": "retry", "attempt": course.attempt, "error": signal.message, "in_ms": pause}
+        return _fail(course, plan, now, signal.code, f"{signal.message} ({why})", o.Fail("", at=signal.at))
+    data = retried(course.attempt, signal.message, signal.at, pause)
     return _wait(course._replace(attempt=course.attempt + 1), plan, now, WaitingFor.RETRY, now + pause, data)
 
 

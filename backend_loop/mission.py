@@ -6,6 +6,7 @@ from typing import ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from backend_loop.author_frames import raised_in
 from backend_loop.budget import BudgetSpentError
 from backend_loop.course import Plan, StatePlan
 from backend_loop.definition import check, check_versions, skip_event
@@ -116,7 +117,7 @@ def outcome_of(error: BaseException, definition: MissionType) -> Fail | Again:
     """What a handler's exception means: its nearest class that the type names decides; unknown ones are tried again.
 
     One that has `after_s` is tried again in so many seconds at the earliest, as the other side asked. A batch in which
-    too much has failed has failed.
+    too much has failed has failed. Of what nobody foresaw it is said where it was raised.
     """
     if isinstance(error, BudgetSpentError):
         return Fail(str(error), result=error.report)
@@ -128,7 +129,8 @@ def outcome_of(error: BaseException, definition: MissionType) -> Fail | Again:
         if kind in mission.permanent:
             return Fail(sentence)
     after_s = getattr(error, "after_s", 0.0)
-    return Again(sentence, after_s=after_s if isinstance(after_s, int | float) and 0 <= after_s <= LONGEST_S else 0.0)
+    after_s = after_s if isinstance(after_s, int | float) and 0 <= after_s <= LONGEST_S else 0.0
+    return Again(sentence, after_s=after_s, at=None if foreseen(error, definition) else raised_in(error))
 
 
 def foreseen(error: BaseException, definition: MissionType) -> bool:

@@ -42,13 +42,17 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """It will never work: the mission ends FAILED with this code."""
+    """It will never work: the mission ends FAILED with this code.
+
+    `at`: where in its author's file what nobody foresaw was raised; said by the engine.
+    """
 
     message: str
     code: ErrorCode = ErrorCode.PERMANENT
     result: Mapping[str, Any] | None = None
     freshness: Mapping[str, Any] | None = None
     errors: tuple[Mapping[str, str], ...] = ()
+    at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +63,13 @@ class Retry:
         message: what went wrong.
         code: the end's code when no try is left.
         after_s: wait at least so long, as the other side asked (``Retry-After``); a year at most.
+        at: where in its author's file what nobody foresaw was raised; said by the engine.
     """
 
     message: str
     code: ErrorCode = ErrorCode.RETRIES_EXHAUSTED
     after_s: float = 0.0
+    at: str | None = None
 
     def __post_init__(self) -> None:
         """Raises ValueError: `after_s` is no time."""

@@ -8,23 +8,18 @@ modules consist of.
 import linecache
 import os
 import sys
-import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from pydantic_core import to_json
 
 from backend_loop import registry
+from backend_loop.author_frames import is_ours, own_file
 from backend_loop.mission import DefinitionError
-
-_OURS: Final = ("shared", "frontend_loop", "backend_loop", "dualloop")
-_INSTALLED: Final = tuple(
-    Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")
-)
 
 
 def fault(error: BaseException) -> str:
@@ -50,7 +45,7 @@ def tried(paths: Iterable[str]) -> dict[str, Any]:
     except BaseException as error:  # noqa: BLE001  a module may raise anything, SystemExit too
         wrong, files = fault(error), set(_places(error))
     named = [module for path in paths if (module := sys.modules.get(path)) is not None]
-    new = [sys.modules[name] for name in set(sys.modules) - known if name.partition(".")[0] not in _OURS]
+    new = [sys.modules[name] for name in set(sys.modules) - known if not is_ours(name)]
     files |= {file for module in (*named, *new) if (file := _file(module)) is not None}
     folders = {Path(folder).resolve() for module in named for folder in getattr(module, "__path__", ())}
     return {"fault": wrong, "files": sorted(map(str, files)), "folders": sorted(map(str, folders))}
@@ -59,9 +54,9 @@ def tried(paths: Iterable[str]) -> dict[str, Any]:
 def _places(error: BaseException) -> Iterator[Path]:
     """Files of the author's that had to do with it, the innermost last."""
     for frame in traceback.extract_tb(error.__traceback__):
-        if (file := _own(frame.filename)) is not None:
+        if (file := own_file(frame.filename)) is not None:
             yield file
-    if isinstance(error, SyntaxError) and error.filename is not None and (file := _own(error.filename)) is not None:
+    if isinstance(error, SyntaxError) and error.filename is not None and (file := own_file(error.filename)) is not None:
         yield file
 
 
@@ -69,24 +64,16 @@ def _place(error: BaseException) -> tuple[Path, int] | None:
     if isinstance(error, SyntaxError) and error.filename is not None and error.lineno is not None:
         return Path(error.filename), error.lineno
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if (file := _own(frame.filename)) is not None and frame.lineno is not None:
+        if (file := own_file(frame.filename)) is not None and frame.lineno is not None:
             return file, frame.lineno
     return None
-
-
-def _own(name: str) -> Path | None:
-    """A file that is neither Python's, nor installed, nor ours."""
-    file = Path(name).resolve()
-    root = Path(__file__).resolve().parents[1]
-    ours = any(file.is_relative_to(root / package) for package in _OURS)
-    return None if ours or not file.is_file() or any(map(file.is_relative_to, _INSTALLED)) else file
 
 
 def _file(module: ModuleType) -> Path | None:
     name = getattr(module, "__file__", None)
     if name is None:
         return None
-    return Path(name).resolve() if module.__name__.partition(".")[0] in _OURS else _own(name)
+    return Path(name).resolve() if is_ours(module.__name__) else own_file(name)
 
 
 def _shown(file: Path) -> str:

@@ -20,8 +20,8 @@ NOTES: Final = frozenset({"paused", "resumed", "child", "reclaimed"})
 CUTS: Final = frozenset({"cancel", "skip", "complete", "deadline", "kill"})
 """What a handler that runs is cut by."""
 
-OTHERWISE: Final = frozenset({"in_ms", "task_id"})
-"""Data of an event that differs from run to run."""
+OTHERWISE: Final = frozenset({"in_ms", "task_id", "at"})
+"""Data of an event that differs from run to run, or with each line that is written above it."""
 
 
 class Cause(NamedTuple):
@@ -148,9 +148,14 @@ def ends(theirs: Mapping[str, Any] | None, ours: Mapping[str, Any] | None) -> st
     if theirs is None or ours is None:
         return None
     for name in ("status", "result", "error", "reason"):
-        if theirs.get(name) != ours.get(name):
+        if _settled(theirs.get(name)) != _settled(ours.get(name)):
             return f"the {name} of the file is {theirs.get(name)!r}; that of this run is {ours.get(name)!r}"
     return None
+
+
+def _settled(said: Any) -> Any:
+    """Without the line that an error came from."""
+    return {name: value for name, value in said.items() if name != "at"} if isinstance(said, Mapping) else said
 
 
 def _data(line: Event) -> Mapping[str, Any]:

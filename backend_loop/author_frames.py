@@ -1,0 +1,35 @@
+"""Where in its author's files an error came about."""
+
+import sysconfig
+import traceback
+from pathlib import Path
+from typing import Final
+
+_OURS: Final = ("shared", "frontend_loop", "backend_loop", "dualloop")
+_ROOT: Final = Path(__file__).resolve().parents[1]
+_INSTALLED: Final = tuple(
+    Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+
+
+def is_ours(module: str) -> bool:
+    """Whether a module comes with the product."""
+    return module.partition(".")[0] in _OURS
+
+
+def own_file(name: str) -> Path | None:
+    """A file that is neither Python's, nor installed, nor ours; None: it is one of those, or none."""
+    file = Path(name).resolve()
+    ours = any(file.is_relative_to(_ROOT / package) for package in _OURS)
+    return None if ours or not file.is_file() or any(map(file.is_relative_to, _INSTALLED)) else file
+
+
+def raised_in(error: BaseException) -> str | None:
+    """The author's innermost line in it, such as ``hold.py, line 42, in tell``; None: there is none.
+
+    Without the folder, which is no business of whoever reads a result.
+    """
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if (file := own_file(frame.filename)) is not None:
+            return f"{file.name}, line {frame.lineno}, in {frame.name}"
+    return None
