@@ -3,6 +3,9 @@
 Only the port is replaced. A python block is saved under the name in its first line. Of a `make` line, `up` (re)starts
 the stack in the reader's folder; other targets only have to exist. A json or text block right after a bash block is
 what that one prints, with ``…`` for anything.
+
+``dualloop`` is a process from the forge, as in all of these tests: there are so many of them here that importing the
+product took most of the time. That the command is installed, and does the same, `.ci/try-wheel` shows.
 """
 
 import json
@@ -22,9 +25,10 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from dualloop.lifeline import ends_with_parent
 from shared.settings import Settings
 from tests import readme_tables
+from tests.forge import Forked, forked
+from tests.forge.shell import dualloop_in_shells
 from tests.ports import unused_port
 from tests.waiting import until
 
@@ -63,20 +67,17 @@ PRINTED: Final = {
 class Reader:
     """Somebody with the README in one terminal and `make up` in another."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, dualloop: str) -> None:
         self.folder, self.port = folder, unused_port()
         self.output = folder / "up.out"
-        self.up: subprocess.Popen[bytes] | None = None
+        self.up: Forked | None = None
         (folder / ".venv").symlink_to(sys.prefix)
         (folder / "tests").mkdir()
         (folder / "tests" / "audio").symlink_to(ROOT / "tests" / "audio")
-        commands = folder / ".commands"  # for an environment in which the package is not installed
-        commands.mkdir()
-        (commands / "dualloop").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dualloop "$@"\n')
-        (commands / "dualloop").chmod(0o755)
+        self.dualloop = dualloop
         # CI: where it is set pytest cuts no line short, and a reader has none
         kept = {name: value for name, value in os.environ.items() if not name.startswith("DUALLOOP_") and name != "CI"}
-        path = f"{Path(sys.executable).parent}:{kept['PATH']}:{commands}"
+        path = f"{Path(sys.executable).parent}:{kept['PATH']}"
         self.env = kept | {"PATH": path, "PYTHONPATH": str(ROOT), "DUALLOOP_PORT": str(self.port)}
 
     def makes(self, line: str) -> None:
@@ -90,31 +91,29 @@ class Reader:
 
     def _starts(self, given: dict[str, str]) -> None:
         with self.output.open("wb") as output:
-            self.up = subprocess.Popen(
-                (sys.executable, "-m", "dualloop", "up"),
+            self.up = forked(
+                ("-m", "dualloop", "up"),
                 cwd=self.folder,
                 env=self.env | given,
-                stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                preexec_fn=ends_with_parent(),  # noqa: PLW1509  tests run in the main thread
-                start_new_session=True,  # a terminal of its own
+                session=True,  # a terminal of its own
             )
-        until(lambda: "Ready" in self.said or self.ended, 60, "the stack is ready")
+        until(lambda: "Ready" in self.said or self.ended, 180, "the stack is ready")
         assert not self.ended, self.said
         own = self._installed(given)
-        until(lambda: own <= self._known(), 60, "the foreground has heard of the types, as it will while one types")
+        until(lambda: own <= self._known(), 180, "the foreground has heard of the types, as it will while one types")
 
     def _installed(self, given: dict[str, str]) -> set[str]:
         """Types of the mission modules that the stack was started with."""
         export = ("-m", "dualloop", "types", "export", "--installed", "installed.json")
-        env = self.env | given
-        subprocess.run((sys.executable, *export), cwd=self.folder, env=env, check=True, capture_output=True)
+        with (self.folder / "export.out").open("wb") as output:
+            assert forked(export, cwd=self.folder, env=self.env | given, stdout=output, stderr=output).wait(180) == 0
         rows = json.loads((self.folder / "installed.json").read_text())["rows"]
         return {row["type"] for row in rows}
 
     def _known(self) -> set[str]:
-        with httpx.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, timeout=10) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, timeout=60) as client:
             return {row["type"] for row in client.get("/v1/mission-types").json()["mission_types"]}
 
     @property
@@ -129,7 +128,7 @@ class Reader:
         """Ctrl-C."""
         if self.up is not None and not self.ended:
             os.killpg(self.up.pid, signal.SIGINT)
-            assert self.up.wait(60) == 0, self.said
+            assert self.up.wait(180) == 0, self.said
 
     def saves(self, body: str) -> None:
         """A file, named in its first line."""
@@ -139,7 +138,7 @@ class Reader:
 
     def types(self, body: str) -> str:
         """Commands; what is printed. Their variables live on until the next ones."""
-        script = f"set -ea; ! test -e .kept || . ./.kept\n{self._here(body)}\nexport -p > .kept\n"
+        script = f"{self.dualloop}\nset -ea; ! test -e .kept || . ./.kept\n{self._here(body)}\nexport -p > .kept\n"
         done = subprocess.run(
             ("bash", "-c", script),
             cwd=self.folder,
@@ -147,7 +146,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
         assert done.returncode == 0, f"exit code {done.returncode} of\n{body}\n{done.stdout}\n{self.said}"
@@ -161,14 +160,15 @@ class Reader:
 def reader(tmp_path: Path) -> Iterator[Reader]:
     if lacking := [tool for tool in ("bash", "curl", "make") if shutil.which(tool) is None]:
         pytest.skip(f"a reader needs {', '.join(lacking)}")
-    reader = Reader(tmp_path)
-    try:
-        yield reader
-    finally:
-        reader.stops()
+    with dualloop_in_shells() as dualloop:
+        reader = Reader(tmp_path, dualloop)
+        try:
+            yield reader
+        finally:
+            reader.stops()
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_reader_who_types_it_all_in_sees_what_is_shown(reader: Reader) -> None:
     for block in BLOCKS:
         if block.language == "python":
