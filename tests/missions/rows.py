@@ -1,6 +1,7 @@
 """Says how far it is while it works: rows of a known number first, then an export of which nobody knows the length."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -22,6 +23,7 @@ class Rows(Mission):
         total: int = Field(10, ge=1)
         pause_s: float = Field(0.01, ge=0)
         fails_at: int | None = None
+        gate: Path | None = Field(None, description="behind the first row it waits until this file is there")
 
     @state("CLEANING", timeout_s=600)
     async def clean(self, tools: Toolbox["Rows.Payload", Any]) -> Outcome:
@@ -30,6 +32,8 @@ class Rows(Mission):
             if number == tools.payload.fails_at:
                 return Fail("a row that nobody can read")
             await asyncio.sleep(tools.payload.pause_s)
+            while tools.payload.gate is not None and not tools.payload.gate.exists():  # noqa: ASYNC110  another process makes it
+                await asyncio.sleep(0.05)
         tools.progress(tools.payload.total, tools.payload.total, "all rows")
         return Go("cleaned")
 

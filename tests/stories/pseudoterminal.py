@@ -33,7 +33,7 @@ class Shown:
     left: list[str]
 
 
-async def shown(terminal: Terminal, columns: int, *args: str, within: float = 60.0) -> Shown:
+async def shown(terminal: Terminal, columns: int, *args: str, within: float = 120.0) -> Shown:
     """Run a command on a terminal of so many columns, to its end."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))

@@ -42,7 +42,7 @@ class Terminal:
         """A command from beginning to end; with `interrupt_at`, Ctrl-C once it has printed a line with this."""
         process = await self.start(*args)
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 seen = b""
                 if interrupt_at is not None:
                     while interrupt_at not in seen:
