@@ -177,7 +177,7 @@ async def test_a_lamp_that_is_offline_is_said_to_be_out_of_reach(home: Home, spe
 
 
 async def test_cancel_that_cancels_the_last_command_of_the_session(home: Home, speaker: Speaker) -> None:
-    home.hold(STUDY, "act")
+    home.hold(STUDY, "act", every=True)
     under_way = await speaker.say("turn on the study light")
     await asyncio.to_thread(home.when_held, STUDY)
     other = await Speaker(speaker.client, "somebody else").hear("cancel that")
@@ -189,7 +189,7 @@ async def test_cancel_that_cancels_the_last_command_of_the_session(home: Home, s
 
 
 async def test_what_has_ended_cannot_be_cancelled_and_nothing_older_is(home: Home, speaker: Speaker) -> None:
-    home.hold(BEDROOM, "act")
+    home.hold(BEDROOM, "act", every=True)
     older = await speaker.say("turn on the bedroom light")
     await asyncio.to_thread(home.when_held, BEDROOM)
     assert (await speaker.hear("switch on the hall light"))["status"] == "SUCCEEDED"
@@ -200,7 +200,7 @@ async def test_what_has_ended_cannot_be_cancelled_and_nothing_older_is(home: Hom
 
 async def test_a_cancel_that_follows_at_once_never_comes_too_early(home: Home, speaker: Speaker) -> None:
     for room, lamp in (("hall", HALL), ("study", STUDY), ("bedroom", BEDROOM)):
-        home.hold(lamp, "act")
+        home.hold(lamp, "act", every=True)
         command, cancel = await speaker.say(f"turn the {room} light on"), await speaker.say("cancel that")
         assert (await speaker.end(cancel))["result"].get("cancelled") == command
         assert (await speaker.end(command))["status"] == "CANCELLED"

@@ -233,6 +233,10 @@ def states_of(bus: Wire, since: int) -> list[str]:
     return [one.json["state"] for one in bus.heard[since:] if one.topic == HALL]
 
 
+async def caught_up(bus: Wire, since: int) -> None:
+    await eventually(lambda: len(states_of(bus, since)) == 3, what="both have come late")
+
+
 async def test_a_late_report_shows_what_was_and_a_question_what_is(bus: Wire, house: House) -> None:
     for late_ms in (100, 2_000, 20_000):  # later, where the question took longer
         house.break_down(LAMP, Faults(late_ms=late_ms))
@@ -245,7 +249,7 @@ async def test_a_late_report_shows_what_was_and_a_question_what_is(bus: Wire, ho
         assert late.json["last_seen"] <= now["last_seen"], "it says itself that it is old"
         if states_of(bus, since)[:2] == ["OFF", "ON"]:
             return
-        await eventually(lambda since=since: len(states_of(bus, since)) == 3, what="both have come late")
+        await caught_up(bus, since)
     pytest.fail("the late report has never come after the question's answer")
 
 
