@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import sys
+import warnings
 
 from shared import telemetry
 from shared.loop import After, Answer, Done, Idle, Loop
@@ -60,6 +61,7 @@ def push(header: str) -> str:
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("error")
     what, service, given = sys.argv[1:]
     on = telemetry.configure(Settings(), service)
     handed_on = {"accept": accept, "drive": drive, "push": push}[what](given)

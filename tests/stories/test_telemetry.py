@@ -4,8 +4,7 @@ import asyncio
 import logging
 import os
 import socket
-import subprocess
-import sys
+import tempfile
 import threading
 import time
 import timeit
@@ -20,6 +19,7 @@ from shared import logs, telemetry, traceparent
 from shared.loop import After, Answer, Loop
 from shared.settings import Settings
 from tests.collector import Collector, collecting
+from tests.forge import forked
 from tests.waiting import eventually, until
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -49,17 +49,13 @@ def nobody_left() -> None:
 
 def process(what: str, service: str, header: str, **environment: str) -> tuple[bool, str]:
     """Run one process of the story; whether it traced, and the header that it hands on."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.stories.telemetry_process", what, service, header],
-        env=os.environ | environment,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    on, handed_on = done.stdout.split()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        argv = ("-m", "tests.stories.telemetry_process", what, service, header)
+        code = forked(argv, env=os.environ | environment, cwd=ROOT, stdout=out, stderr=err).wait(60)
+        out.seek(0)
+        err.seek(0)
+        assert (code, err.read()) == (0, b"")
+        on, handed_on = out.read().decode().split()
     return on == "True", handed_on
 
 
