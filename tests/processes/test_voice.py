@@ -9,25 +9,17 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 import redis
-from pydantic_core import to_json
 
 from tests.home import Home
 from tests.processes.commands import Front
+from tests.speech_words import DOUBTFUL, hears
 from tests.stories.furnished import furnished
 from tests.stories.stack import Stack
 from tests.waiting import eventually
-from tests.webhook_receiver import Answer, Receiver, receiving, silence, status
+from tests.webhook_receiver import Receiver, receiving, silence, status
 
 SAID: Final = (Path(__file__).parent.parent / "audio" / "en01-a.wav").read_bytes()
 LAMP, LOCK = "light.kitchen", "lock.front_door"
-CLEAR, DOUBTFUL = -0.05, -1.5
-"""Log-probabilities, as a speech server tells them."""
-
-
-def hears(text: str, sure: float = CLEAR) -> Answer:
-    """The answer of an OpenAI-compatible speech server."""
-    body = to_json({"text": text, "segments": [{"avg_logprob": sure}]})
-    return status(200, "content-type: application/json", body=body)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -12,7 +12,7 @@ from backend_loop.speech import ending_child
 from backend_loop.speech.activity import EndPointer, Patience, speech_in
 from backend_loop.speech.engine import RATE, WIDTH
 from backend_loop.speech.refusal import Refusal
-from tests.stories.test_voice_stream import samples, silence
+from tests.stories.spoken import samples, silence
 
 SAID = samples("en01-a")
 
