@@ -52,7 +52,7 @@ class Fail:
     result: Mapping[str, Any] | None = None
     freshness: Mapping[str, Any] | None = None
     errors: tuple[Mapping[str, str], ...] = ()
-    at: str | None = None
+    at: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Retry:
     message: str
     code: ErrorCode = ErrorCode.RETRIES_EXHAUSTED
     after_s: float = 0.0
-    at: str | None = None
+    at: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Raises ValueError: `after_s` is no time."""

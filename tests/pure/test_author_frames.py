@@ -112,7 +112,14 @@ def test_it_comes_through_the_pipe_of_a_child_process() -> None:
     assert outcome.at == PLACE
     told = step_frames.told(outcome)
     assert told is not None
-    assert step_frames.heard(told) == outcome
+    heard = step_frames.heard(told)
+    assert isinstance(heard, Retry)
+    assert (heard, heard.at) == (outcome, PLACE)
+
+
+def test_two_outcomes_are_the_same_wherever_they_came_from() -> None:
+    assert Retry("no", at="hold.py, line 3, in give") == Retry("no")
+    assert Fail("no", at="hold.py, line 3, in give") == Fail("no")
 
 
 def test_nothing_is_said_of_files_of_others() -> None:
