@@ -76,7 +76,7 @@ def test_a_day_is_skipped_and_a_deadline_too() -> None:
     gone.advance(6_400)
     assert gone.error is not None
     assert gone.error["code"] == "deadline"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 def test_retries_are_gone_through_at_once_and_their_pauses_counted() -> None:
@@ -99,7 +99,7 @@ def test_it_is_the_same_each_time_and_on_each_day() -> None:
     assert first.log[0]["at"] == "2026-01-01T00:00:00.000Z"
     assert Bench(Postal, outside=OUTSIDE, begin="2030-05-06T07:08:09Z").run(HOME).log[0]["at"].startswith("2030-05-06")
     assert random.Random(2).random() == random.random(), "the chance of others is left alone"
-    assert abs(now_ms() / 1000 - time.time()) < 1, "outside of a run it is as late as ever"
+    assert abs(now_ms() / 1000 - time.time()) < 60, "outside of a run it is as late as ever"
 
 
 def test_a_mission_that_was_never_begun_is_cancelled_at_once() -> None:
@@ -216,7 +216,7 @@ def test_handlers_in_threads_and_processes_run_here_and_keep_what_they_have() ->
     assert len(mission.log) == 3, "a checkpoint is no event"
     began = time.monotonic()
     slow = Bench(Counting).run({"to": 1, "slow_s": 0.2})
-    assert slow.took_s == pytest.approx(time.monotonic() - began, abs=0.15), "time flows while a thread works"
+    assert 0.2 <= slow.took_s <= time.monotonic() - began + 0.01, "time flows while a thread works"
 
 
 def test_time_flows_while_a_handler_waits_for_a_socket_and_is_skipped_while_it_sleeps() -> None:
@@ -226,8 +226,9 @@ def test_time_flows_while_a_handler_waits_for_a_socket_and_is_skipped_while_it_s
     teller.start()
     mission = Bench(Wired).run()
     assert mission.status == "SUCCEEDED", mission.told()
-    assert 3_600 < mission.took_s < 3_605
-    assert time.monotonic() - began < 30
+    spent_s = time.monotonic() - began
+    assert 3_600.1 < mission.took_s < 3_600 + spent_s + 0.01
+    assert spent_s < 60
     teller.join()
     far.close()
     near.close()

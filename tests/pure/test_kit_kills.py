@@ -132,6 +132,11 @@ assert Bench(Loud, outside={"a": {}}).run(kill=Kill.after_call()).status == "SUC
 def test_the_dead_stay_silent_when_their_test_run_ends() -> None:
     root = Path(__file__).parent.parent.parent
     done = subprocess.run(
-        (sys.executable, "-W", "error", "-c", SCRIPT), cwd=root, capture_output=True, text=True, check=False, timeout=60
+        (sys.executable, "-W", "error", "-c", SCRIPT),
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from shared.loop import After, Answer, Idle, Led, Loop, NoTermError
-from tests.pure.test_loop import FIVE_S, HandClock, Script, running
+from tests.pure.test_loop import PATIENCE_S, HandClock, Script, running
 
 
 class Chair:
@@ -108,7 +108,7 @@ async def test_an_iteration_under_way_is_cut_and_is_neither_a_success_nor_a_fail
     loop = led(clock, chair, once)
     chair.give(7)
     async with running(loop):
-        await asyncio.wait_for(once.begun.wait(), FIVE_S)
+        await asyncio.wait_for(once.begun.wait(), PATIENCE_S)
         chair.take()
         assert await clock.nap() == float("inf")
         told = loop.state()
