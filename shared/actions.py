@@ -25,6 +25,19 @@ class Action:
     choices: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """More or less of a value: what is to be so is only known once the device has been seen.
+
+    Attributes:
+        action: what it comes to.
+        most: the largest amount, up or down.
+    """
+
+    action: str
+    most: float
+
+
 _ON: Final = {"power": "on"}
 _OFF: Final = {"power": "off"}
 _PERCENT: Final = (0, 100)
@@ -50,6 +63,16 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
 )
 
 
+CHANGES: Final[Mapping[str, Change]] = MappingProxyType(
+    {
+        "change_brightness": Change("set_brightness", 100),
+        "change_temperature": Change("set_temperature", 10),
+        "change_position": Change("set_position", 100),
+        "change_volume": Change("set_volume", 100),
+    }
+)
+
+
 def wanted(action: str, value: Any = None) -> dict[str, Any]:
     """The values a device shows once it has done this.
 
@@ -70,3 +93,35 @@ def wanted(action: str, value: Any = None) -> dict[str, Any]:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
             raise ValueError(f"{action} takes a number from {low} to {high}, not {value!r}")
     return {**known.sets, known.field: value}
+
+
+def check(action: str, value: Any = None) -> None:
+    """An action that there is, and a value that belongs to it; also of a change.
+
+    Raises:
+        ValueError: as `wanted`.
+    """
+    if (change := CHANGES.get(action)) is None:
+        wanted(action, value)
+    elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 < abs(value) <= change.most:
+        raise ValueError(f"{action} takes a number from -{change.most} to {change.most} and not 0, not {value!r}")
+
+
+def settled(action: str, by: float, shown: Mapping[str, Any]) -> tuple[str, Any]:
+    """What a change comes to for a device that shows this: an action of its own, and its value.
+
+    What is off has no brightness: brighter lights it by so much, and darker leaves it off.
+
+    Raises:
+        ValueError: the device does not show what is to be changed.
+    """
+    told = CHANGES[action].action
+    known = ACTIONS[told]
+    field, (low, high) = known.field or "", known.between or _PERCENT
+    dark = field == "brightness" and shown.get("power") == "off"
+    now = 0 if dark else shown.get(field)
+    if isinstance(now, bool) or not isinstance(now, int | float):
+        raise ValueError(f"it does not show its {field}")  # noqa: TRY004  the caller's arguments are right
+    if dark and by < 0:
+        return "turn_off", None
+    return told, min(max(now + by, low), high)

@@ -1,27 +1,35 @@
 """What may be said of an act in a payload: the model, and the JSON Schema by which the door refuses nonsense."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from backend_loop.devices.protocol import Command
-from shared.actions import ACTIONS, wanted
+from shared.actions import ACTIONS, CHANGES, wanted
 
 
-def _schema(schema: dict[str, Any]) -> None:
+def schema_of(actions: Iterable[str]) -> Callable[[dict[str, Any]], None]:
     """The rules of each action's value, so that the door refuses with 422 what the device would refuse later."""
-    schema["properties"]["action"]["enum"] = list(ACTIONS)
-    alike = dict[str, tuple[list[str], dict[str, Any]]]()
-    for name in ACTIONS:
-        rule = _value_of(name)
-        alike.setdefault(str(rule), ([], rule))[0].append(name)
-    schema["allOf"] = [
-        {"if": {"properties": {"action": {"enum": names}}, "required": ["action"]}, "then": rule}
-        for names, rule in alike.values()
-    ]
+
+    def schema(schema: dict[str, Any]) -> None:
+        alike = dict[str, tuple[list[str], dict[str, Any]]]()
+        for name in actions:
+            rule = _value_of(name)
+            alike.setdefault(str(rule), ([], rule))[0].append(name)
+        schema["properties"]["action"]["enum"] = list(actions)
+        schema["allOf"] = [
+            {"if": {"properties": {"action": {"enum": names}}, "required": ["action"]}, "then": rule}
+            for names, rule in alike.values()
+        ]
+
+    return schema
 
 
 def _value_of(name: str) -> dict[str, Any]:
+    if (change := CHANGES.get(name)) is not None:
+        by = {"type": "number", "minimum": -change.most, "maximum": change.most, "not": {"const": 0}}
+        return {"properties": {"value": by}, "required": ["value"]}
     action = ACTIONS[name]
     if action.field is None:
         return {"properties": {"value": {"type": "null"}}}
@@ -34,7 +42,7 @@ def _value_of(name: str) -> dict[str, Any]:
 class Act(BaseModel):
     """What to do to which device."""
 
-    model_config = ConfigDict(json_schema_extra=_schema)
+    model_config = ConfigDict(json_schema_extra=schema_of(ACTIONS))
 
     entity: str = Field(min_length=1, max_length=200, examples=["light.living_room"])
     action: str = Field(examples=["turn_on"])
@@ -43,8 +51,11 @@ class Act(BaseModel):
 
     @model_validator(mode="after")
     def _sensible(self) -> "Act":
-        wanted(self.action, self.value)
+        self._check()
         return self
+
+    def _check(self) -> None:
+        wanted(self.action, self.value)
 
     @property
     def command(self) -> Command:

@@ -10,7 +10,8 @@ from backend_loop.child_missions import ChildMission
 from backend_loop.language import naming
 from backend_loop.language.look_answers import looked
 from backend_loop.language.meaning import Meaning, Wish
-from backend_loop.language.wording import Wording, wording
+from backend_loop.language.wording import Saying, Wording, wording
+from shared.actions import CHANGES
 
 GOOD: Final = frozenset({"confirmed", "already_done"})
 _OF_THE_DEVICE: Final = frozenset({"device_unreachable", "device_refused", "overridden", "superseded"})
@@ -100,8 +101,8 @@ def _plan(acts: Sequence[Wish], meaning: Meaning, words: Wording, form: str) -> 
         groups.setdefault((wish.payload["action"], str(wish.payload.get("value"))), []).append(str(wish.entity))
     values = {(wish.payload["action"], str(wish.payload.get("value"))): wish.payload.get("value") for wish in acts}
     parts = [
-        getattr(words.actions[action], form).format(
-            x=naming.devices(entities, meaning.names, words), v=naming.value(values[action, said], words)
+        getattr(_saying(action, values[action, said], words), form).format(
+            x=naming.devices(entities, meaning.names, words), v=naming.value(_amount(values[action, said]), words)
         )
         for (action, said), entities in groups.items()
     ]
@@ -110,7 +111,7 @@ def _plan(acts: Sequence[Wish], meaning: Meaning, words: Wording, form: str) -> 
 
 def _done(pairs: Sequence[tuple[Wish, ChildMission | None]], meaning: Meaning, words: Wording) -> Iterator[str]:
     """A sentence for each kind of end of each act, the same ends together; a device told twice is told of once."""
-    ends = [(wish, outcome(end)) for wish, end in pairs]
+    ends = [(_settled(wish, end), outcome(end)) for wish, end in pairs]
     told_of = {wish.entity: n for n, (wish, said) in enumerate(ends) if said in GOOD}
     groups = dict[tuple[str, str, str], list[Wish]]()
     for n, (wish, said) in enumerate(ends):
@@ -126,7 +127,7 @@ def _done(pairs: Sequence[tuple[Wish, ChildMission | None]], meaning: Meaning, w
 
 def became(said: str, act: dict[str, Any], entities: Sequence[str], meaning: Meaning, words: Wording) -> str:
     """One outcome of one action, of the devices that share it."""
-    saying, amount = words.actions[act["action"]], naming.value(act.get("value"), words)
+    saying, amount = _saying(act["action"], act.get("value"), words), naming.value(_amount(act.get("value")), words)
     them, many = naming.devices(entities, meaning.names, words), len(entities) > 1 or _plural(entities, meaning)
     return words.outcomes.get(said, words.outcomes["else"]).format(
         x=naming.capital(them),
@@ -137,6 +138,24 @@ def became(said: str, act: dict[str, Any], entities: Sequence[str], meaning: Mea
         all=words.all if len(entities) > 1 else "",
         **{"is": "are" if many else "is", "was": "were" if many else "was"},
     )
+
+
+def _settled(wish: Wish, end: ChildMission | None) -> Wish:
+    """The wish for more or less of something as what it came to, where that is known."""
+    result = (end.result or {}) if end is not None else {}
+    if wish.payload["action"] not in CHANGES or "set" not in result:
+        return wish
+    came = {"action": result["action"]} | ({} if result["set"] is None else {"value": result["set"]})
+    return wish.model_copy(update={"payload": {"entity": wish.entity, **came}})
+
+
+def _saying(action: str, value: Any, words: Wording) -> Saying:
+    """How an action is put; one that is by how much as more or as less."""
+    return words.changes[action][value < 0] if action in CHANGES else words.actions[action]
+
+
+def _amount(value: Any) -> Any:
+    return abs(value) if isinstance(value, int | float) else value
 
 
 def outcome(end: ChildMission | None) -> str:

@@ -39,8 +39,9 @@ def outside(text: str, spans: Iterable[Span], change: Callable[[str], str]) -> s
 def bare(text: str, tongue: Tongue, book: NameBook) -> str:
     """The text without courtesies; one that is nothing else stays as it is."""
     text = outside(text, book.spans(text), lambda gap: tongue.anywhere.sub(" ", gap))
-    pattern, wish = tongue.request
-    begun = tongue.opening.sub("", pattern.sub(wish, text.strip()))
+    begun = text.strip()
+    for pattern, wish in (*tongue.request, (tongue.opening, ""), *tongue.request, (tongue.opening, "")):
+        begun = pattern.sub(wish, begun)
     found = tongue.closing.search(begun)
     if found and not any(span.end > found.start() for span in book.spans(begun)):
         begun = begun[: found.start()]
@@ -66,7 +67,8 @@ def exceptions(text: str, tongue: Tongue, book: NameBook) -> Iterator[tuple[str,
     """Ways to read a text as something for all but some: what is for all, and who is left out."""
     for pattern in tongue.but:
         if found := pattern.match(text):
-            yield _tidy(found["rest"]), parts(_tidy(found["but"]), tongue, book).texts
+            rest = f"{found['rest']} {found.groupdict().get('wish') or ''}"
+            yield _tidy(rest), parts(_tidy(found["but"]), tongue, book).texts
 
 
 def apart(text: str, tongue: Tongue, book: NameBook) -> Iterator[list[str]]:

@@ -15,6 +15,7 @@ class Verb(StrEnum):
     LOCK = "lock"
     UNLOCK = "unlock"
     SET = "set"
+    CHANGE = "change"
     LOOK = "look"
     PLAY = "play"
     PAUSE = "pause"
@@ -30,11 +31,15 @@ class Frame:
         name: of a device, folded.
         area: id of the area.
         kind: of devices (``light``); ``everything`` for all of them.
+        borrowed: it said nothing but a name, and is told what its neighbour is told.
         lent: the area is that of a clause beside it, which the speaker may not have had in mind.
         every: all that fit are meant; ``loosely``: unless the clause stands beside others, which are all of it.
         here: where it was said is meant.
         aspect: the value that it is about (``brightness``).
         number, percent, degrees, level, mode: what the value is to be.
+        change: more (``+``) or less (``-``) of it, by the number where there is one.
+        closed: the number is how far it is to be closed.
+        moved: it is something that can be raised and lowered.
         state: what is asked to be so.
         short: it says no verb: "the lamp off", which after a question is one too.
         asked: it begins a question, which goes on in the next clause.
@@ -47,6 +52,7 @@ class Frame:
     name: str | None = None
     area: str | None = None
     kind: str | None = None
+    borrowed: bool = False
     lent: bool = False
     every: bool = False
     loosely: bool = False
@@ -57,6 +63,9 @@ class Frame:
     degrees: bool = False
     level: str | None = None
     mode: str | None = None
+    change: str | None = None
+    closed: bool = False
+    moved: bool = False
     state: str | None = None
     short: bool = False
     asked: bool = False
@@ -77,8 +86,9 @@ class Frame:
 
 
 _STATES: Final = {Verb.ON: "on", Verb.OFF: "off", Verb.OPEN: "open", Verb.CLOSE: "closed"}
+_TELLS_KIND: Final = {Verb.LOCK: "lock", Verb.UNLOCK: "lock", Verb.PLAY: "music", Verb.PAUSE: "music"}
 _NOTHING: Final = Frame(Verb.BARE)
-_COMMANDED: Final = ("verb", "aspect", "number", "percent", "degrees", "level", "mode", "state")
+_COMMANDED: Final = ("verb", "aspect", "number", "percent", "degrees", "level", "mode", "change", "closed", "state")
 
 
 def together(frames: list[Frame]) -> list[Frame] | None:
@@ -108,18 +118,31 @@ def _as_question(frame: Frame) -> Frame:
 
 def _with_verbs(frames: list[Frame]) -> list[Frame]:
     given = list[Frame]()
-    for frame in frames:
+    for n, frame in enumerate(frames):
         before = given[-1] if given else None
         if frame.verb == Verb.BARE and before is not None and before.verb not in (Verb.BARE, Verb.SCENE):
             if not frame.thing and before.thing and before.area is None and not before.every:
-                given[-1] = replace(before, area=frame.area, here=frame.here)  # "close the blinds, in the kitchen"
+                for at in range(len(given)):  # "close the blinds, in the kitchen"; at the end it is said of all
+                    if at == len(given) - 1 or (n == len(frames) - 1 and _nowhere(given[at])):
+                        given[at] = replace(given[at], area=frame.area, here=frame.here)
                 continue
-            frame = replace(frame, **{part: getattr(before, part) for part in _COMMANDED})  # noqa: PLW2901  what follows is about it as completed
+            if not before.thing and before.area is None and (before.aspect or before.degrees or before.here):
+                given[-1] = _of(before, frame)  # "brightness to 80, the study light"
+                continue
+            frame = replace(frame, **{part: getattr(before, part) for part in _COMMANDED}, borrowed=True)  # noqa: PLW2901  what follows is about it as completed
         given.append(frame)
     for n in range(len(given) - 2, -1, -1):
         if given[n].verb == Verb.BARE and given[n + 1].verb not in (Verb.BARE, Verb.SCENE):
             given[n] = replace(given[n], **{part: getattr(given[n + 1], part) for part in _COMMANDED})
     return given
+
+
+def _of(frame: Frame, who: Frame) -> Frame:
+    """The same of somebody."""
+    return replace(
+        frame, name=who.name, kind=who.kind, area=who.area, here=who.here, every=who.every,
+        own_kind=who.own_kind, own_area=who.own_area,
+    )  # fmt: skip
 
 
 def _with_things(frames: list[Frame]) -> list[Frame]:
@@ -130,12 +153,19 @@ def _with_things(frames: list[Frame]) -> list[Frame]:
         one, after = given[n], given[n + 1]
         if not one.thing and one.area is not None and after.thing and one.verb == after.verb and not one.aspect:
             given[n] = replace(one, kind=after.kind or after.own_kind)
-        elif _nowhere(one) and one.verb == after.verb and after.area is not None and n + 2 == len(given):
+        elif (
+            _nowhere(one)
+            and one.verb == after.verb
+            and after.area is not None
+            and (n + 2 == len(given) or after.borrowed)
+        ):
             given[n] = replace(one, area=after.area, lent=True)
     for n, one in enumerate(given[1:], 1):
         before = given[n - 1]  # it may have borrowed itself
         if Verb.SCENE in (one.verb, before.verb):
             continue
+        if not one.thing and _TELLS_KIND.get(one.verb) not in (None, before.kind, before.own_kind):
+            continue  # "turn off the lights and lock up"
         if not one.thing and (one.area is None or before.area is None):
             area = before.area if one.area is None else one.area
             given[n] = replace(one, name=before.name, kind=before.kind, area=area, every=before.every, here=before.here)

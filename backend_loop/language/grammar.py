@@ -20,6 +20,7 @@ from hassil.sample import sample_expression
 from home_assistant_intents import get_intents, get_languages
 
 from backend_loop.language.frame import Frame, Verb
+from backend_loop.language.loose import Words, words_of
 from backend_loop.language.matching import Reading, prepare, readings
 from backend_loop.language.names import NameBook
 from backend_loop.language.numbers import number
@@ -29,6 +30,7 @@ MOST_READINGS: Final = 64
 """Of one clause; sentences that people say have a handful."""
 
 _NUMBER: Final = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?%?|(?<=[^\W\d])\d+(?:\.\d+)?%?|\d+(?:\.\d+)?%?")
+_QUOTED, _NO_WORD, _WORD = re.compile(r'"([^"]*)"'), re.compile(r"[{<][^}>]*[}>]"), re.compile(r"[a-z']+")
 _VERBS: Final[Mapping[str, Verb]] = {
     "HassTurnOn": Verb.ON,
     "HassTurnOff": Verb.OFF,
@@ -37,6 +39,7 @@ _VERBS: Final[Mapping[str, Verb]] = {
     "Lock": Verb.LOCK,
     "Unlock": Verb.UNLOCK,
     "Set": Verb.SET,
+    "Change": Verb.CHANGE,
     "HassLightSet": Verb.SET,
     "HassClimateSetTemperature": Verb.SET,
     "HassSetPosition": Verb.SET,
@@ -64,6 +67,17 @@ _KINDS: Final[Mapping[str, str]] = {"media_player": "speaker", "binary_sensor": 
 _AMOUNTS: Final = ("temperature", "brightness", "position", "volume_level")
 _UNDERSTOOD: Final = frozenset({"name", "area", "domain", "device_class", "state", "preferred_area_id", *_AMOUNTS})
 
+_GRADUAL: Final[Mapping[str, str]] = {
+    "light": "brightness",
+    "climate": "temperature",
+    "cover": "position",
+    "speaker": "volume",
+    "media_player": "volume",
+    "music": "volume",
+    "everything": "brightness",
+}
+"""What there can be more or less of."""
+
 _COVERINGS: Final = frozenset({"blind", "curtain", "shade", "shutter", "awning"})
 """Of the classes of device that the community knows those that are nothing else here: a gate is no blind."""
 
@@ -76,6 +90,10 @@ class Grammar:
     stock: Intents | None
     kinds: frozenset[str]
     """Words for a kind of device."""
+    loose: Words
+    """What single words of it mean."""
+    words: frozenset[str] = frozenset()
+    """All words of its own sentences, in a language that has spaces between them."""
 
     def read(self, text: str, book: NameBook, *, stock: bool = True) -> Frame | None:
         """What a clause says; None: it is no sentence of this language.
@@ -88,6 +106,7 @@ class Grammar:
         lists = lists_of(text, book)
         if self.own is not None:
             own = [_own(reading, book) for reading in islice(readings(text, self.own, lists), MOST_READINGS)]
+            own = [frame for frame in own if _sensible(frame)]
             if own:
                 return min(own, key=_rank)
         if stock and self.stock is not None:
@@ -108,21 +127,26 @@ def grammar(language: str) -> Grammar:
 
     A language without sentences of its own here has those of Home Assistant; one unknown to both understands nothing.
     """
-    own = None
+    own, words = None, frozenset[str]()
     folder = files("backend_loop.language") / "sentences" / f"{language.split('-', maxsplit=1)[0]}.yaml"
     if folder.is_file():
-        own = Intents.from_yaml(StringIO(folder.read_text(encoding="utf-8")))
+        document = folder.read_text(encoding="utf-8")
+        own = Intents.from_yaml(StringIO(document))
+        words = frozenset(_WORD.findall(_NO_WORD.sub(" ", " ".join(_QUOTED.findall(document)))))
     stock = _community(language)
     for intents in (own, stock):
         if intents is not None:
             prepare(intents)
-    return Grammar(own, stock, _kind_words(own))
+    return Grammar(own, stock, _kind_words(own), Words({}, 0) if own is None else words_of(own), words)
 
 
 def _community(language: str) -> Intents | None:
     known = get_languages()
     family = language.split("-", maxsplit=1)[0]
-    tag = next((tag for tag in (language, {"zh": "zh-CN"}.get(family, family)) if tag in known), None)
+    wanted = (
+        ("zh-CN",) if family == "zh" else (language, family)
+    )  # what is said in traditional characters is simplified
+    tag = next((tag for tag in wanted if tag in known), None)
     document = get_intents(tag) if tag else None
     if document is None:
         return None
@@ -176,21 +200,28 @@ def _list(name: str, values: Mapping[str, str], domains: Mapping[str, str] | Non
 def _own(reading: Reading, book: NameBook) -> Frame:
     slots = reading.slots
     amount, verb, name = slots.get("number"), _VERBS[reading.intent], slots.get("name")
-    degrees = "unit" in slots
+    degrees, kind, mode = "unit" in slots, slots.get("kind"), slots.get("mode")
+    about, change = _change(slots.get("change"))
+    if kind == "heating":  # with heating on, what heats and cools is to heat
+        kind = "climate"
+        verb, mode = (Verb.SET, "heat") if verb == Verb.ON else (verb, mode)
     return Frame(
         verb=verb,
         name=name,
         area=slots.get("area"),
-        kind=slots.get("kind"),
+        kind=kind,
         every="quantity" in slots or "everywhere" in slots or slots.get("kind") == "everything",
         loosely=slots.get("quantity") == "both",
         here="here" in slots,
-        aspect=slots.get("aspect") or ("temperature" if degrees and verb == Verb.LOOK else None),
+        aspect=slots.get("aspect") or about or ("temperature" if degrees and verb == Verb.LOOK else None),
         number=number(amount.rstrip("%")) if amount is not None else None,
         percent=amount is not None and amount.endswith("%"),
         degrees=degrees,
         level=slots.get("level"),
-        mode=slots.get("mode"),
+        mode=mode,
+        change=change,
+        closed="closed" in slots,
+        moved="moved" in slots,
         state=slots.get("state"),
         short="short" in slots,
         asked="asked" in slots,
@@ -198,6 +229,22 @@ def _own(reading: Reading, book: NameBook) -> Frame:
         own_kind=book.kinds.get(name) if name else None,
         own_area=book.places.get(name) if name else None,
     )
+
+
+def _sensible(frame: Frame) -> bool:
+    """Only blinds are raised and lowered by that alone, and only what has a value is told more or less of it."""
+    kinds = {kind for kind in (frame.kind, frame.own_kind) if kind is not None}
+    if frame.area is not None and frame.own_area not in (None, frame.area):
+        return False  # "the kitchen, the bedroom light", said without a pause
+    return (not frame.moved or "cover" in kinds) and (
+        frame.verb != Verb.CHANGE
+        or all(kind in _GRADUAL and frame.aspect in (None, "level", "size", _GRADUAL[kind]) for kind in kinds)
+    )
+
+
+def _change(said: str | None) -> tuple[str | None, str | None]:
+    """What ``brightness+`` is about, if it tells, and the sign."""
+    return (said[:-1] or None, said[-1]) if said else (None, None)
 
 
 def _stock(reading: Reading, book: NameBook) -> Frame | None:

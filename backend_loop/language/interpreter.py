@@ -1,7 +1,9 @@
 """What a sentence means in one home. No I/O once a language's grammar is loaded: by its first sentence, or `warm`."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 from backend_loop.language import wishes
@@ -22,12 +24,15 @@ from backend_loop.language.grammar import Grammar, grammar
 from backend_loop.language.meaning import Meaning, Reason, Wish
 from backend_loop.language.names import NameBook, book
 from backend_loop.language.numbers import digits
+from backend_loop.language.spelling import respelled
 from backend_loop.language.text import LONGEST, chinese, fold
 from backend_loop.language.things import Puzzle, Things
 from backend_loop.language.tongues import TONGUES, Tongue
 from shared.home import Inventory
 
 NOBODY: Final[frozenset[str]] = frozenset()
+_PAUSE: Final = re.compile(r"\s*[,，、]+\s*")
+_UNREAD: Final = ("not_understood", "no_such_device")
 LONGEST_NAME: Final = (4, 8)
 """Words, or signs of Chinese, that something unknown may be called by; what is longer is something else."""
 
@@ -54,6 +59,8 @@ class Interpreter:
             area: id of the area where it was said.
         """
         meaning = self._reader(language).interpret(text, area, NOBODY)
+        if meaning.problem in _UNREAD and (right := self._reader(language).respelled(meaning)) is not None:
+            meaning = right
         if meaning.problem == "not_understood" and (other := self._looks_like(text, language)) is not None:
             elsewise = self._reader(other).interpret(text, area, NOBODY)
             return meaning if elsewise.problem == "not_understood" and elsewise.reason is None else elsewise
@@ -95,7 +102,7 @@ class _Reader:
         said = Meaning(heard=heard, language=self._language, area=area)
         if len(heard) > LONGEST:
             return said.model_copy(update={"heard": heard[:LONGEST], "problem": "not_understood"})
-        whole = self._digits(fold(heard))
+        whole = self._digits(fold(heard, self._language))
         text = bare(whole, self._tongue, self._book)
         if word := control(text, self._tongue) or control(whole, self._tongue):
             return said.model_copy(update=_controlled(word, text))
@@ -128,6 +135,20 @@ class _Reader:
             }
         )
 
+    def respelled(self, meaning: Meaning) -> Meaning | None:
+        """What it means once its spelling is put right; None: that does not help."""
+        text = respelled(self._digits(fold(meaning.heard[:LONGEST], self._language)), self._words)
+        read = None if text is None else self.interpret(text, meaning.area, NOBODY)
+        if read is None or read.problem in _UNREAD or read.control is not None:
+            return None
+        return read.model_copy(update={"heard": meaning.heard, "repaired": True})
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        """All that can be said here."""
+        named = (*self._book.devices, *self._book.areas, *self._book.scenes)
+        return self._grammar.words | {word for name in named for word in name.split(" ")}
+
     def _as_asked(self, whole: str, text: str) -> str:
         """The question that a few words with a question mark are; with a courtesy they are a command all the same."""
         said = whole.rstrip(" ?？")
@@ -138,7 +159,7 @@ class _Reader:
         return question if frame is not None and frame.verb == Verb.LOOK else text
 
     def fill(self, meaning: Meaning, answer: str) -> Meaning:
-        text = bare(self._digits(fold(answer[:LONGEST])), self._tongue, self._book)
+        text = bare(self._digits(fold(answer[:LONGEST], self._language)), self._tongue, self._book)
         named = self._tongue.article.sub("", text)
         if meaning.problem == "no_such_device" and meaning.unknown:
             alone = self._alone(named)
@@ -178,11 +199,16 @@ class _Reader:
         clauses = Clauses((text,))
         if whole is not None and whole.verb != Verb.BARE:
             frames: Sequence[Frame] = [whole]
-        elif any(pattern.match(text) for pattern in self._tongue.but):
+        elif any(pattern.match(text) for pattern in self._tongue.but) and not self._tongue.contrary.search(text):
             frames = [self._all_but(text)]
         else:
             clauses = parts(text, self._tongue, self._book)
-            frames = self._frames(clauses)
+            try:
+                frames = self._frames(clauses)
+            except Puzzle:
+                if (said := self._paused(text)) is None:
+                    raise
+                frames = said
         found = list[Wish]()
         for frame in frames:
             found += self._of(frame, area, chosen)
@@ -201,11 +227,19 @@ class _Reader:
             raise Puzzle("not_understood")
         return frames
 
+    def _paused(self, text: str) -> list[Frame] | None:
+        """One clause in which the speaker stopped for a moment: "study light, on"."""
+        joined = _PAUSE.sub("" if chinese(text[:1]) else " ", text)
+        frame = self._alone(joined, stock=False) if joined != text else None
+        return [frame] if frame is not None and frame.verb != Verb.BARE else self._loose(text)
+
     def _all_but(self, text: str) -> Frame:
         """What is for all but some; who is left out must be as clear as what is wanted."""
         for said, left_out in exceptions(text, self._tongue, self._book):
             rest, but = self._alone(said), [self._named_alone(one) for one in left_out]
             named = tuple(frame for frame in but if frame is not None and frame.verb == Verb.BARE)
+            if rest is not None and rest.kind == "others" and named:
+                rest = replace(rest, kind=named[0].kind or named[0].own_kind or "light")
             if rest is not None and rest.verb != Verb.BARE and len(named) == len(but):
                 return replace(rest, every=True, but=named)
         raise Puzzle("not_understood")
@@ -215,11 +249,17 @@ class _Reader:
         if (frame := self._alone(text)) is not None:
             return [frame]
         for pieces in apart(text, self._tongue, self._book):
-            read = [self._alone(piece, stock=False) for piece in pieces]
+            read = [self._alone(piece, stock=False) for piece in pieces if not self._tongue.aside.match(piece)]
             frames = [frame for frame in read if frame is not None]
-            if len(frames) == len(read) and all(_goes_alone(frame) for frame in frames) and _alike(frames):
+            if len(frames) == len(read) and _go_together(frames) and _alike(frames):
                 return frames
+        if (loose := self._loose(text)) is not None:
+            return loose
         raise self._unread(text)
+
+    def _loose(self, text: str) -> list[Frame] | None:
+        """What its words say in whatever order, unless it is put off."""
+        return None if self._tongue.later.search(text) else self._grammar.loose.read(text, self._book)
 
     def _alone(self, text: str, *, stock: bool = True) -> Frame | None:
         """One clause by itself: a scene's phrase, or a sentence of the grammar."""
@@ -261,6 +301,8 @@ class _Reader:
         """Why nothing is done where that is known: what is put off is not, whatever else it says."""
         if puzzle.problem != "not_understood":
             return None
+        if puzzle.reason is not None:
+            return puzzle.reason
         if puzzle.limits is not None:
             return "out_of_range"
         about = self._book.spans(text) or self._grammar.names_kind(text) or unnamed(text, self._tongue)
@@ -273,6 +315,8 @@ class _Reader:
     def _unread(self, text: str) -> Puzzle:
         """Something is asked for by a name that nothing has here, or nothing is understood."""
         what = unnamed(text, self._tongue)
+        if self._tongue.later.search(text):
+            return Puzzle("not_understood")
         if what is None or any(sign.isdigit() for sign in what) or self._book.spans(what):
             return Puzzle("not_understood")
         if len(what.split()) > LONGEST_NAME[0] or (chinese(what[0]) and len(what) > LONGEST_NAME[1]):
@@ -285,6 +329,12 @@ def _controlled(word: str, text: str) -> dict[str, object]:
     return {"control": word, "understood": text, "confidence": 1.0, "intents": intents}
 
 
+def _go_together(frames: Iterable[Frame]) -> bool:
+    """Each says something, or all together name several: "the kitchen, the hall …"."""
+    frames = list(frames)
+    return all(map(_goes_alone, frames)) or all(frame.verb == Verb.BARE for frame in frames)
+
+
 def _goes_alone(frame: Frame) -> bool:
     """It says what is wanted, or nothing but a room: "in the kitchen …"."""
     return frame.verb != Verb.BARE or (not frame.thing and frame.area is not None)
@@ -292,7 +342,7 @@ def _goes_alone(frame: Frame) -> bool:
 
 def _alike(frames: Iterable[Frame]) -> bool:
     """All ask or all command: what goes on without a pause after a question is of the question."""
-    return len({frame.verb == Verb.LOOK for frame in frames if frame.verb != Verb.BARE}) == 1
+    return len({frame.verb == Verb.LOOK for frame in frames if frame.verb != Verb.BARE}) <= 1
 
 
 def _again(found: Sequence[Wish]) -> bool:

@@ -85,8 +85,16 @@ def book(home: Inventory, language: str, but: frozenset[str] = frozenset()) -> N
         for said in _ways(spoken(entry.names, language), language):
             if said not in but:
                 devices.setdefault(said, set()).add(entry.entity)
-    scenes = {fold(name): scene.id for scene in reversed(home.scenes) for name in spoken(scene.names, language)}
-    phrases = {fold(said): scene.id for scene in reversed(home.scenes) for said in spoken(scene.phrases, language)}
+    scenes = {
+        fold(name, language): scene.id for scene in reversed(home.scenes) for name in spoken(scene.names, language)
+    }
+    phrases = {
+        fold(said, language): scene.id for scene in reversed(home.scenes) for said in spoken(scene.phrases, language)
+    }
+    for whole in [said for said in areas if " " in said and said.isascii()]:  # "livingroom"
+        joined = whole.replace(" ", "")
+        areas[joined] = areas[whole]
+        devices |= {said.replace(whole, joined): of for said, of in devices.items() if whole in said}
     for names in (areas, devices, scenes, phrases):
         names.pop("", None)
     lengths = sorted({len(name) for names in (areas, devices, scenes) for name in names})
@@ -107,8 +115,9 @@ def spoken(names: Mapping[str, list[str]], language: str) -> list[str]:
 def _ways(names: Iterable[str], language: str) -> Iterator[str]:
     """Each as it is written, and with its numbers as digits: "lamp two" is "lamp 2"."""
     for name in names:
-        yield fold(name)
-        yield digits(fold(name), language)
+        said = fold(name, language)
+        yield said
+        yield digits(said, language)
 
 
 def _edge(text: str, at: int) -> bool:

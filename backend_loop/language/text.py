@@ -4,6 +4,8 @@ import re
 import unicodedata
 from typing import Final
 
+from backend_loop.language.characters import simplified
+
 LONGEST: Final = 500
 """Characters of an utterance; nobody says more in one breath, and reading takes time that grows with it."""
 
@@ -15,8 +17,10 @@ _JOINED: Final = re.compile(r"(?<=\w)-(?=\w)")
 _AC: Final = re.compile(r"\ba[./ ]c\b\.?", re.IGNORECASE)
 
 
-def fold(text: str) -> str:
-    """The text in one case and one width, without brackets, emoji and control characters."""
+def fold(text: str, language: str = "") -> str:
+    """The text in one case and one width, in Chinese one script, without brackets, emoji and control characters."""
+    if language.split("-", maxsplit=1)[0] == "zh":
+        text = simplified(text)
     text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‘", "'")
     text = _JOINED.sub(" ", _AC.sub("ac", text))
     return _BETWEEN_SIGNS.sub("", _SPACE.sub(" ", _UNSAID.sub(" ", text))).strip()

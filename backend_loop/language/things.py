@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from backend_loop.language.frame import Frame, Verb
-from backend_loop.language.meaning import Problem
+from backend_loop.language.meaning import Problem, Reason
 from backend_loop.language.names import NameBook, spoken
 from shared.home import Entry, Inventory
 
@@ -51,10 +51,12 @@ class Puzzle(Exception):  # noqa: N818  an answer to the speaker, not a fault of
         candidates: Iterable[str] = (),
         unknown: str | None = None,
         limits: tuple[str, float, float] | None = None,
+        reason: Reason | None = None,
     ) -> None:
         """Candidates are entities; of `which_area` the areas. ``limits``: of an action whose value is beyond them."""
         super().__init__(problem)
         self.problem, self.candidates, self.unknown, self.limits = problem, list(candidates), unknown, limits
+        self.reason = reason
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,14 @@ class Tongue:
 
     Attributes:
         opening, closing, anywhere: courtesies and fillers, at the beginning, at the end, wherever they stand.
-        request: a wish in the form of a question, and the wish.
+        request: a wish in the form of a question or a condition, and the wish.
         joint: what stands between two clauses; the group ``then`` is there if the second waits for the first.
         aside: a clause that only says why.
         begin: where a clause may begin without a word between.
         first: a word that says that what follows has an order.
-        but: an exception; the group ``rest`` is what it is an exception from, ``but`` what is left out.
+        but: an exception; the group ``rest`` is what it is an exception from, ``but`` what is left out, ``wish`` the
+            end of ``rest``.
+        contrary: a ``but`` that begins another command.
         asked: what makes a question of a few words that are said as one: "the oven on?".
         relative: words for more or less of something.
         later: words by which something is put off, or bound to something else.
@@ -33,12 +35,13 @@ class Tongue:
     opening: re.Pattern[str]
     closing: re.Pattern[str]
     anywhere: re.Pattern[str]
-    request: tuple[re.Pattern[str], str]
+    request: tuple[tuple[re.Pattern[str], str], ...]
     joint: re.Pattern[str]
     aside: re.Pattern[str]
     begin: re.Pattern[str]
     first: re.Pattern[str]
     but: tuple[re.Pattern[str], ...]
+    contrary: re.Pattern[str]
     asked: str
     relative: re.Pattern[str]
     later: re.Pattern[str]
@@ -55,31 +58,62 @@ def _words(text: str) -> re.Pattern[str]:
 
 _ENGLISH: Final = Tongue(
     opening=_words(
-        r"""^(?:(?:please|kindly|hey|hi|hello|ok|okay|alright|well|so|oh|um+|uh+|now|right|and|also|just|quick(?:ly)?|
+        r"""^(?:(?:please|kindly|
+        (?:hey|hi|hello)\ there|hey|hi|hello|ok|okay|alright|well|so|oh|um+|uh+|now|right|and|also|just|quick(?:ly)?|
         computer|assistant|house|could\ (?:you|somebody|someone|anybody|anyone)|
         can\ (?:you|somebody|someone)|would\ you|will\ you|do\ you\ mind|would\ you\ mind|you\ can|
         you\ could|may\ you|i'd\ like\ you\ to|i\ would\ like\ you\ to|i\ want\ you\ to|i\ need\ you\ to|i'd\ like\ to|
-        i\ would\ like\ to|i\ want\ to|let's|lets|go\ ahead\ and|be\ so\ kind\ and|help\ me|could\ we|can\ we|can\ i|
-        could\ i|make\ sure\ to|to(?=\ (?:turn|switch|open|close|set|play|put))|
-        remember\ to|do(?=\ (?:turn|switch|open|close|shut|lock|set|play|pause|dim))|
+        i\ would\ like\ to|i\ want\ to|let's|lets|go\ ahead\ and|be\ so\ kind\ (?:and|as\ to)|be\ kind\ enough\ to|
+        be\ a\ (?:dear|darling|love|star)\ and|
+        help\ me|could\ we|can\ we|(?:can|could|may)\ i(?=\ (?:have|get))|make\ sure\ to|to(?=\ (?:turn|switch|open|
+        close|set|play|put))|
+        (?:would\ you\ be|are\ you|be)\ able\ to|(?:is\ there\ )?any\ chance\ you\ (?:could|can|would)|
+        do\ (?:me|us)\ a\ favou?r\ and|(?:it's\ )?time\ to(?=\ (?:turn|switch|open|close|shut|lock))|be\ sure\ to|
+        i\ (?:was\ wondering|wonder)\ if\ you\ (?:could|can)|remember\ to|do(?=\ (?:turn|switch|open|close|shut|lock|
+        set|play|pause|dim))|
         (?:is|would)\ it\ (?:be\ )?possible\ to|try\ to|i\ think)\b[\s,]*)+"""
     ),
     closing=_words(
         r"""(?:[\s,]*\b(?:please|thanks|thank\ you|thank\ you\ very\ much|for\ me|for\ us|now|right\ now|right\ away|
         immediately|would\ you|will\ you|could\ you|can\ you|everyone|everybody|dear|darling|then|already|okay|ok|again|
         at\ once|for\ now|too|as\ well|quickly|if\ you\ can|if\ you\ don't\ mind|at\ the\ moment|currently|
-        for\ a\ bit))+[\s.!?]*$"""
+        for\ a\ bit|by\ any\ chance|when\ you\ can|that\ would\ be\ (?:great|nice|lovely)|pls|plz|thx|cheers|mate|
+        love|honey|thank\ you\ so\ much|(?:real|very|really)\ (?:quick|quickly|fast)|
+        if\ you\ (?:would|could|please)|as\ soon\ as\ possible|asap|straight\ away|will\ ya|
+        would\ ya))+[\s.!?]*$"""
     ),
-    anywhere=_words(r"\b(?:please|for\ me|kindly|just|also|possibly)\b"),
-    request=(_words(r"^(?:would|do)\ you\ mind\ "), ""),
+    anywhere=_words(r"\b(?:please|for\ me|kindly|just|also|possibly|um+|uh+|er+m?|hmm+|pls|plz)\b"),
+    request=(
+        (_words(r"^(?:would|do)\ you\ mind\ "), ""),
+        (
+            _words(
+                r"""^(?:i|we)(?:'d|\ would)\ (?:(?:really|so|much)\ )*(?:appreciate\ it|be\ (?:glad|happy|grateful)|
+                love\ it|like\ it)\ if\ you\ (?:could\ |would\ )?
+                (turn|switch|open|lock|dim|close?|shut|set|put|start)
+                (?:ed|med|d)?\ (.+)$"""
+            ),
+            r"\1 \2",
+        ),
+        (
+            _words(
+                r"""^if\ you\ (?:don't\ mind|wouldn't\ mind|would|could|can|please|like)[,\s]+(?:please\ )?(.+?)
+                (?:[,\s]+(?:that|it)(?:\ would|'d)\ be\ \w+|[,\s]+i'd\ (?:really\ )?appreciate\ (?:it|that))?$"""
+            ),
+            r"\1",
+        ),
+        (_words(r"^(?:please\ )?see\ to\ it\ that\ "), "make sure that "),
+        (_words(r"^double\ check\ "), "check "),
+    ),
     joint=_words(
         r"""\s*(?:[,;.!?]\s*)?(?:\band\s+)?\b(?P<then>then|after\ that|afterwards|next)\b,?\s*
         |\s*[,;!?]\s*(?:(?:and|plus|or)\s+)?(?:also\s+)?|\s*\.(?!\d)\s*|\s+(?:and\s+also|and|plus|as\ well\ as|
-        along\ with|together\ with|&|\+)\s+"""
+        along\ with|together\ with|&|\+)\s+
+        |\s+but\s+(?=(?:please\ )?(?:turn|switch|open|close|shut|lock|set|dim|play|pause|stop)\b)"""
     ),
     aside=_words(
-        r"""^(?:ok|okay|well|so|right|thanks|thank\ you)$|^(?:it's|it\ is|i'm|i\ am|we're|we\ are)
-        \ (?:(?:really|so|too|very|quite|a\ bit|getting|a\ little)\ )*
+        r"""^(?:way\ |far\ |much\ |a\ bit\ )?too\ (?:cold|hot|warm|cool|dark|bright|loud|stuffy|humid)(?:\ in\ here)?$
+        |^(?:ok|okay|well|so|right|thanks|thank\ you)$|^(?:it's|it\ is|i'm|i\ am|we're|we\ are)
+        \ (?:(?:really|so|too|way|far|much|very|quite|pretty|rather|a\ bit|getting|a\ little)\ )*
         (?:going\ to\ sleep|off\ to\ bed|cold|hot|warm|cool|chilly|freezing|dark|bright|loud|stuffy|humid|tired|late)
         (?:\ in\ here|\ here|\ outside)?$"""
     ),
@@ -89,10 +123,20 @@ _ENGLISH: Final = Tongue(
     first=_words(r"^first(?:\ of\ all)?\b[\s,]*"),
     but=(
         _words(
+            r"""^(?P<rest>.+?)\s*,?\s+(?:but|and|and\ just|and\ only)\s+(?:leave|keep)\s+(?:only\ )?(?P<but>.+?)
+            (?:\ (?:on|off|open|closed|shut|alone|running|as\ (?:it\ is|they\ are|is)))?$"""
+        ),
+        _words(
+            r"""^(?:leave|keep)\ (?:only\ )?(?P<but>.+?)
+            \ (?:on|off|open|closed|shut|alone|running|as\ (?:it\ is|they\ are|is))
+            \s*,?\s*(?:and|but)\s+(?P<rest>.+)$"""
+        ),
+        _words(
             r"""^(?P<rest>.+?)\s*,?\s+(?:except|but\ not|but|apart\ from|other\ than|besides|excluding)(?:\ for)?\s+
-            (?P<but>.+)$"""
+            (?P<but>.+?)(?:\ (?P<wish>on|off|open|closed|shut))?$"""
         ),
     ),
+    contrary=_words(r"\bbut\s+(?:please\ )?(?:turn|switch|open|close|shut|lock|set|dim|play|pause|stop)\b"),
     asked="is {}",
     relative=_words(
         r"""\b(?:brighter|darker|dimmer|warmer|hotter|cooler|colder|louder|quieter|softer|higher|lower|more|less|
@@ -114,7 +158,8 @@ _ENGLISH: Final = Tongue(
     article=re.compile(r"^(?:the|my|our|a) "),
     control={
         "cancel": _words(
-            r"""^(?:cancel|stop|abort|undo|forget|scrap|drop)(?:\ (?:that|it|this|the\ last\ (?:one|command)|everything|
+            r"""^(?:(?:actually|no|oh|wait|sorry|hold\ on)[\s,]+)*(?:never\ ?mind|cancel|abort)$
+            |^(?:cancel|stop|abort|undo|forget|scrap|drop)(?:\ (?:that|it|this|the\ last\ (?:one|command)|everything|
             the\ command|my\ (?:last\ )?command|about\ it|what\ i\ said))?$
             |^never\ ?mind$|^nevermind$|^leave\ it$|^don't\ do\ (?:that|it)$|^(?:no\ )?forget\ (?:it|that)$|^cancel$"""
         ),
@@ -143,7 +188,16 @@ _ENGLISH: Final = Tongue(
     ),
     said=(
         (re.compile(r"\b(?:i'm|we're|we are|i've|we've)(?=\s)"), "i am"),
+        (
+            re.compile(
+                r"^(?:(?:honey|darling|dear|hey|hi|hello|ok|okay|well|alright|right|everyone|everybody) )+(?=\w)"
+            ),
+            "",
+        ),
         (re.compile(r"\bi am off to "), "i am going to "),
+        (re.compile(r"\bi am (?:heading|going|off) out\b|\bi am off$"), "i am leaving"),
+        (re.compile(r"\bi am back home\b"), "i am home"),
+        (re.compile(r"^(?:good)?bye(?: bye)?$"), "goodbye"),
         (re.compile(r"\bi am (?:now|just|all|finally) "), "i am "),
         (re.compile(r" (?:now|everyone|everybody|all|again|then)$"), ""),
     ),
@@ -151,20 +205,21 @@ _ENGLISH: Final = Tongue(
 
 _CHINESE: Final = Tongue(
     opening=_words(
-        r"""^(?:请问|请你|请|麻烦你|麻烦|劳驾|拜托|帮我|帮忙|帮|给我|替我|能不能|能否|可不可以|可以|能|你能|你可以|我想要|我想|
+        r"""^(?:请问|你[去来]|你(?=先?把.*[^了过的吗么?？]$)|请你|请|麻烦你|麻烦|劳驾|拜托|帮我|帮忙|帮|给我|替我|能不能|能否|可不可以|可以|能|你能|你可以|我想要|我想|
         我要|我需要|快点|快|现在就|立刻|马上|那就|那|就|喂|嘿|你好|小助手|顺便|也|还有|再|嗯|呃|啊|哦|[\s,，、])+"""
     ),
     closing=_words(
         r"""(?:吧|呗|啊|呀|哦|喔|啦|嘛|哈|哟|嘞|谢谢你|谢谢|多谢|好吗|(?<!运)行吗|可以吗|好不好|行不行|拜托|麻烦了|[\s,，。！!？?.~])+$"""
     ),
     anywhere=_words(r"请你|请|一下子?|帮我|帮忙|麻烦你|麻烦|顺便|给我|(?<=[开关])个|(?<=[开关调])下(?![来面])"),
-    request=(_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以|知道).+?)[吗么]?[?？]?$"), r"\1"),
+    request=((_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以|知道).+?)[吗么]?[?？]?$"), r"\1"),),
     joint=_words(
-        r"""\s*[,，。；;!！?？]?\s*(?P<then>然后再|然后|接着再|接着|完了再|(?<!不)再(?!见)|并且|并(?!排)|随后)\s*
+        r"""\s*[,，。；;!！?？]?\s*(?P<then>然后再|然后|接着再|接着|完了再|(?<!不)再(?!见|[^,，。；]{0,4}(?:[1一]?点|[1一]?些|[高低]?\d+度?$))|并且|并(?!排)|随后)\s*
+        |[,，\s]*(?:但是?|不过)(?=把|将|打开|关|开|锁|拉|请)
         |\s*[,，。；;!！?？、]+\s*(?:还有|以及|和|同时|也|并且|另外)?\s*|还有|以及|同时|另外|和|跟|与|及"""
     ),
     aside=_words(
-        r"""^(?:好了|好吧|嗯|谢谢|那么)$|^(?:我|这里|屋里|家里|今天|现在)?(?:感觉|觉得)?(?:有点儿?|太|好|很|非常|越来越)?
+        r"""^(?:好了|好吧|嗯|谢谢|那么|家里没有?人了?)$|^(?:我|这里|这儿|屋里|屋子里|房间里?|家里|外面|今天|现在|光线|太阳)?(?:感觉|觉得)?(?:有点儿?|太|好|很|非常|越来越)?
         (?:冷|热|暗|亮|黑|吵|闷|潮|困|晚|刺眼)了?$"""
     ),
     begin=_words(
@@ -184,6 +239,7 @@ _CHINESE: Final = Tongue(
             r"^(?:(?:其他|其它|其余|别的)的?)?(?P<rest>.+?)[,，\s]*(?:除了|除开|除去|但不包括|不包括)(?P<but>.+?)(?:以外|之外|外)?$"
         ),
     ),
+    contrary=_words(r"(?:但是?|不过)(?:把|将|打开|关|开|锁|拉|请)"),
     asked="{}吗",
     relative=_words(
         r"""[亮暗高低大小热冷暖快慢声响](?:上|下)?(?:[一1]?点|一?些|\d+度)|再.{0,4}[亮暗高低大小热冷]|(?:调|升|降)[高低亮暗大小]?(?:了)?(?:一?点|一?些)|
@@ -200,11 +256,14 @@ _CHINESE: Final = Tongue(
         "cancel": _words(
             r"""^(?:取消|撤销|撤消|算了|不用了|停止执行|作罢|别管了|当我没说|不要了|不做了|停下来?|别弄了|撤回)
             (?:吧|了|它|这个|那个|命令|(?:刚才|刚刚|上一个|上一条|上个)?(?:的)?(?:那个|那条)?(?:命令|操作|指令|请求)?)?$
-            |^(?:把)?(?:刚才|刚刚|上一个|上一条)(?:的)?(?:那个|那条)?(?:命令|操作|指令)?(?:取消|撤销)(?:掉|了)?$"""
+            |^(?:把)?(?:刚才|刚刚|上一个|上一条)(?:的)?(?:那个|那条)?(?:命令|操作|指令)?(?:取消|撤销)(?:掉|了)?$
+            |^(?:算了|取消|不用了|不要了|别弄了|没事了)(?:[吧,，\s]*(?:算了|取消|不用了|不要了|别弄了|没事了|
+            不弄了))+吧?$"""
         ),
         "yes": _words(
             r"""^(?:是|是的|对|对的|好|好的|好呀|确定|确认|可以|行|嗯|嗯嗯|没错|当然|当然了|同意|可以的|要|要的|没问题|正确|执行|
-            就这样|是啊|对啊|好啊|行啊|我确定|我确认|确定的)(?:[,，\s]*(?:是的|对|好的|确定|可以|执行|没错|要|打开吧|做吧))*$"""
+            就这样|是啊|对啊|好啊|行啊|我确定|我确认|确定的)(?:[,，\s]*(?:是的|对|好的|确定|可以|执行|没错|要|打开吧|
+            做吧))*$"""
         ),
         "no": _words(
             r"""^(?:不|不是|不要|不对|不行|不用|不可以|否|不了|别|不必|没有|先不要|不确定|不好|错了|不需要|别做|不是的|不要做)
@@ -223,8 +282,11 @@ _CHINESE: Final = Tongue(
     said=(
         (re.compile(r"(?:啊|吧|哦|大家|各位)+$"), ""),
         (re.compile(r"(?:啦|咯|喽)$"), "了"),
+        (re.compile(r"出去了$"), "出门了"),
         (
-            re.compile(r"^(?:我们|咱们|我|咱)?(?:现在|马上|刚刚|刚|已经)*(?:(?:准备|正|要|想|去|得|就|先)+(?=.*了$))?"),
+            re.compile(
+                r"^(?:我们|咱们|我|咱)?(?:现在|马上|刚刚|刚|已经|下班|放学)*(?:(?:准备|正|要|想|去|得|就|先)+(?=.*了$))?"
+            ),
             "",
         ),
     ),

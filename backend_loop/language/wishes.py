@@ -7,7 +7,7 @@ from typing import Any, Final
 from backend_loop.language.frame import Frame, Verb
 from backend_loop.language.meaning import Wish
 from backend_loop.language.things import Puzzle, Things, domain
-from shared.actions import ACTIONS, wanted
+from shared.actions import ACTIONS, check
 from shared.home import Scene
 
 _POWER: Final = {Verb.ON: "turn_on", Verb.OFF: "turn_off", Verb.OPEN: "turn_on", Verb.CLOSE: "turn_off"}
@@ -26,11 +26,15 @@ _ACTIONS: Final[Mapping[str, Mapping[Verb, str]]] = {
     "media_player": {**_POWER, Verb.PLAY: "play", Verb.PAUSE: "pause"},
 }
 _ASPECTS: Final = {"light": "brightness", "climate": "temperature", "cover": "position", "media_player": "volume"}
+_PARTS: Final = {"three_quarters": 75, "two_thirds": 67, "half": 50, "third": 33, "quarter": 25}
 _LEVELS: Final[Mapping[str, Mapping[str, int]]] = {
-    "brightness": {"max": 100, "three_quarters": 75, "half": 50, "quarter": 25, "min": 1},
-    "position": {"max": 100, "three_quarters": 75, "half": 50, "quarter": 25, "min": 0},
-    "volume": {"max": 100, "three_quarters": 75, "half": 50, "quarter": 25, "min": 10, "none": 0},
+    "brightness": _PARTS | {"max": 100, "min": 1},
+    "position": _PARTS | {"max": 100, "min": 0},
+    "volume": _PARTS | {"max": 100, "min": 10, "none": 0},
 }
+_STEPS: Final[Mapping[str, int]] = {"brightness": 20, "temperature": 1, "position": 20, "volume": 10}
+"""How much "a bit" is."""
+
 _SAFE: Final = frozenset({"lock", "turn_off", "pause"})
 """What makes a dangerous device safe needs no second word."""
 
@@ -46,6 +50,7 @@ _INTENTS: Final[Mapping[str, str]] = {
     "lock": "HassLock",
     "unlock": "HassUnlock",
     "set_volume": "HassSetVolume",
+    "change_volume": "HassSetVolumeRelative",
     "play": "HassMediaUnpause",
     "pause": "HassMediaPause",
 }
@@ -96,7 +101,7 @@ def intent(wish: Wish) -> str:
         return "Scene"
     if wish.mission == "device.query":
         return "HassClimateGetTemperature" if wish.asks == "temperature" else "HassGetState"
-    return _INTENTS[wish.payload["action"]]
+    return _INTENTS.get(wish.payload["action"], "Change")
 
 
 def dangerous(wish: Wish, things: Things) -> bool:
@@ -113,11 +118,13 @@ def _act(frame: Frame, entity: str) -> Wish:
     kind = domain(entity)
     if frame.verb == Verb.SET:
         action, value = _setting(frame, kind)
+    elif frame.verb == Verb.CHANGE:
+        action, value = _changing(frame, kind)
     else:
         table = _MUSIC if frame.kind == "music" else _ACTIONS.get(kind, {})
         action, value = table.get(frame.verb, ""), None
     try:
-        wanted(action, value)
+        check(action, value)
     except ValueError:
         raise Puzzle("not_understood", limits=_limits(action, value)) from None
     payload = {"entity": entity, "action": action} | ({} if value is None else {"value": value})
@@ -141,7 +148,23 @@ def _setting(frame: Frame, kind: str) -> tuple[str, Any]:
     if aspect is None or aspect != own or (frame.percent and aspect == "temperature"):
         return "", None
     value = frame.number if frame.level is None else _LEVELS.get(aspect, {}).get(frame.level)
-    return f"set_{aspect}", value
+    return f"set_{aspect}", 100 - value if frame.closed and value is not None else value
+
+
+def _changing(frame: Frame, kind: str) -> tuple[str, Any]:
+    """The same of more or less of something; by one step where it does not say by how much.
+
+    Raises:
+        Puzzle: "turn the air conditioner up" may mean warmer, or more of what it does.
+    """
+    own = _ASPECTS.get(kind)
+    if own is None or frame.aspect not in (None, own, "level", "size"):
+        return "", None
+    by = frame.number if frame.level is None else _PARTS.get(frame.level)
+    if own == "temperature" and (frame.percent or (by is None and frame.aspect in (None, "size"))):
+        raise Puzzle("not_understood", reason="relative")
+    amount = _STEPS[own] if by is None else by
+    return f"change_{own}", amount if frame.change == "+" else -amount
 
 
 def _look(frame: Frame, entity: str, things: Things) -> Wish:

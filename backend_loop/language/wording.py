@@ -25,6 +25,8 @@ class Wording:
     """One language."""
 
     actions: Mapping[str, Saying]
+    changes: Mapping[str, tuple[Saying, Saying]]
+    """More and less of something: ``{v}`` is by how much."""
     outcomes: Mapping[str, str]
     """By outcome; ``{x}``: the devices with a capital, ``{them}``: without; ``{so}``: what was to be so."""
     looks: Mapping[str, str]
@@ -59,6 +61,24 @@ ENGLISH: Final = Wording(
         "set_volume": Saying("setting {x} to volume {v}", "set {x} to volume {v}", "at volume {v}"),
         "play": Saying("starting {x}", "play {x}", "playing"),
         "pause": Saying("pausing {x}", "pause {x}", "paused"),
+    },
+    changes={
+        "change_brightness": (
+            Saying("making {x} brighter by {v} percent", "make {x} brighter by {v} percent", "brighter"),
+            Saying("dimming {x} by {v} percent", "dim {x} by {v} percent", "dimmer"),
+        ),
+        "change_temperature": (
+            Saying("setting {x} {v} degrees higher", "set {x} {v} degrees higher", "set higher"),
+            Saying("setting {x} {v} degrees lower", "set {x} {v} degrees lower", "set lower"),
+        ),
+        "change_position": (
+            Saying("opening {x} by {v} percent", "open {x} by {v} percent", "open further"),
+            Saying("closing {x} by {v} percent", "close {x} by {v} percent", "closed further"),
+        ),
+        "change_volume": (
+            Saying("turning {x} up by {v}", "turn {x} up by {v}", "louder"),
+            Saying("turning {x} down by {v}", "turn {x} down by {v}", "quieter"),
+        ),
     },
     outcomes={
         "confirmed": "{x} {is} {so}.",
@@ -129,7 +149,7 @@ ENGLISH: Final = Wording(
         "perhaps": "Did you mean {them}?",
         "not_understood": "Sorry, I did not understand that.",
         "out_of_range": "I can only set {what} from {low} to {high}.",
-        "relative": "I cannot do more or less of something yet: please say to how much.",
+        "relative": "I do not know how much more or less you mean: please say to how much.",
         "later": "I cannot do things later or under a condition yet, only now.",
         "confirm": "Do you really want me to {what}?",
         "confirm_scene": "Do you really want {name}? It will {what}.",
@@ -175,6 +195,24 @@ CHINESE: Final = Wording(
         "set_volume": Saying("把{x}音量调到{v}%", "把{x}音量调到{v}%", "音量{v}%"),
         "play": Saying("让{x}播放", "让{x}播放", "在播放"),
         "pause": Saying("暂停{x}", "暂停{x}", "暂停着"),
+    },
+    changes={
+        "change_brightness": (
+            Saying("把{x}调亮{v}%", "把{x}调亮{v}%", "更亮"),
+            Saying("把{x}调暗{v}%", "把{x}调暗{v}%", "更暗"),
+        ),
+        "change_temperature": (
+            Saying("把{x}调高{v}度", "把{x}调高{v}度", "调高了"),
+            Saying("把{x}调低{v}度", "把{x}调低{v}度", "调低了"),
+        ),
+        "change_position": (
+            Saying("把{x}再开{v}%", "把{x}再开{v}%", "开大了"),
+            Saying("把{x}再关{v}%", "把{x}再关{v}%", "关小了"),
+        ),
+        "change_volume": (
+            Saying("把{x}音量调大{v}%", "把{x}音量调大{v}%", "音量大了"),
+            Saying("把{x}音量调小{v}%", "把{x}音量调小{v}%", "音量小了"),
+        ),
     },
     outcomes={
         "confirmed": "{x}现在{all}{so}。",
@@ -245,7 +283,7 @@ CHINESE: Final = Wording(
         "perhaps": "您是说{them}吗？",
         "not_understood": "对不起，我没有听懂。",
         "out_of_range": "{what}只能设在{low}到{high}之间。",
-        "relative": "我还不会调高一点或者低一点，请告诉我具体调到多少。",
+        "relative": "我不确定您想调多少，请告诉我具体调到多少。",
         "later": "定时或者有条件的事我还不会做，只能现在就做。",
         "confirm": "确定要{what}吗？",
         "confirm_scene": "确定要执行“{name}”吗？会{what}。",

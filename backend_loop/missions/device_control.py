@@ -2,6 +2,9 @@
 
 Looked at before the act and again after it: a device that already shows what is wanted is left alone, a person's
 newer change wins before the act, and only a reading newer than the act counts as done.
+
+More or less of something (`change_brightness`) becomes a value of its own by the first look, which is kept: however
+often the mission is begun again, it is one step. So such a command replaces none that waits, and is replaced by none.
 """
 
 from collections.abc import Mapping
@@ -9,15 +12,15 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from backend_loop.devices.act import Act
+from backend_loop.devices.act import Act, schema_of
 from backend_loop.devices.freshness import freshness
 from backend_loop.devices.judge import Decision, Verdict, decide, judge, overridden
-from backend_loop.devices.protocol import ActUnknown, DeviceRefused, DeviceUnreachable, OldFence, Reading
+from backend_loop.devices.protocol import ActUnknown, Command, DeviceRefused, DeviceUnreachable, OldFence, Reading
 from backend_loop.mission import Latest, Mission, state
 from backend_loop.outcomes import Fail, Go, Outcome, Retry, Stop
 from backend_loop.retry import Retry as Policy
 from backend_loop.toolbox import Toolbox
-from shared.actions import ACTIONS, wanted
+from shared.actions import ACTIONS, CHANGES, check, settled, wanted
 from shared.clock import now_ms, parse_rfc3339
 from shared.status import ErrorCode, Priority, Reason
 
@@ -68,7 +71,11 @@ class DeviceControl(Mission):
     class Payload(Act):
         """What to do to which device."""
 
-        model_config = ConfigDict(extra="allow")
+        model_config = ConfigDict(extra="allow", json_schema_extra=schema_of([*ACTIONS, *CHANGES]))
+
+        value: Any = Field(
+            None, description="for actions that take one: percent, °C, or a word; of a change by how much"
+        )
 
         asked_at: Instant | None = Field(
             None, description="since when this is wanted; a person's change after it wins; default: since the command"
@@ -79,12 +86,19 @@ class DeviceControl(Mission):
             "to it then comes too late, and is refused by its fence",
         )
 
+        def _check(self) -> None:
+            check(self.action, self.value)
+
     class Context(BaseModel):
-        """What was seen last before the act, when we looked, and since when the act may have happened (epoch ms)."""
+        """What was seen last before the act, when we looked, and since when the act may have happened (epoch ms).
+
+        ``settled`` is what a change came to.
+        """
 
         before: Reading | None = None
         looked_at: int = 0
         acted_at: int | None = None
+        settled: Command | None = None
 
     @state("FETCHING_CURRENT_STATE", timeout_s=10, retry=Policy(tries=4, base_s=0.25, cap_s=5))
     async def fetch(self, tools: Toolbox[Payload, Context]) -> Outcome:
@@ -96,7 +110,7 @@ class DeviceControl(Mission):
             return Retry(str(fault), ErrorCode.DEVICE_UNREACHABLE)
         except DeviceRefused as fault:
             return Fail(str(fault), ErrorCode.DEVICE_REFUSED)
-        return Go("fetched")
+        return _change_settled(tools) if tools.payload.action in CHANGES else Go("fetched")
 
     @state("DECIDING_ACTION")
     async def decide(self, tools: Toolbox[Payload, Context]) -> Outcome:
@@ -112,7 +126,7 @@ class DeviceControl(Mission):
     @state("EXECUTING_COMMAND", acting=True, timeout_s=10, retry=Policy(tries=4, base_s=0.25, cap_s=5))
     async def execute(self, tools: Toolbox[Payload, Context]) -> Outcome:
         """Look once more, then act; where an earlier try may have acted, look whether it did."""
-        context, command, began = tools.context, tools.payload.command, now_ms()
+        context, command, began = tools.context, _command(tools), now_ms()
         perhaps_done = context.acted_at is not None or tools.taken_over
         try:
             reading = await tools.observe(command.entity, within_s=LOOK_S)
@@ -145,7 +159,7 @@ class DeviceControl(Mission):
         except (DeviceUnreachable, DeviceRefused) as fault:
             pause = _pause(tools, acted_at)
             return Go("unconfirmed", detail=str(fault)) if pause is None else _again(str(fault), pause)
-        verdict = judge(_before(tools), reading, tools.payload.command, acted_at=acted_at)
+        verdict = judge(_before(tools), reading, _command(tools), acted_at=acted_at)
         if verdict is Verdict.UNCONFIRMED:
             pause = _pause(tools, acted_at)
             if pause is not None:
@@ -162,10 +176,27 @@ def _before(tools: Tools) -> Reading:
     return reading
 
 
+def _command(tools: Tools) -> Command:
+    return tools.context.settled or tools.payload.command
+
+
+def _change_settled(tools: Tools) -> Outcome:
+    """By how much is to what, from now on; a memory of the bridge does not tell what the device shows."""
+    context, payload, reading = tools.context, tools.payload, _before(tools)
+    if reading.observed_at < context.looked_at:
+        return Retry(f"{payload.entity} has not shown itself since", ErrorCode.UNCONFIRMED)
+    try:
+        action, value = settled(payload.action, payload.value, reading.value)
+    except ValueError as fault:
+        return Fail(f"{payload.entity}: {fault}", ErrorCode.DEVICE_REFUSED)
+    context.settled = Command(entity=payload.entity, action=action, value=value)
+    return Go("fetched")
+
+
 def _settled(tools: Tools, reading: Reading, looked_at: int) -> Outcome | None:
     """Why not to act, given this newest reading before the act; else it is kept."""
     before, tools.context.before = _before(tools), reading
-    payload, command = tools.payload, tools.payload.command
+    payload, command = tools.payload, _command(tools)
     if not payload.insist and decide(reading, command, looked_at=looked_at) is Decision.ALREADY_DONE:
         return Go("already_done")
     force = (payload.conflict or tools.envelope.conflict) == "force"
@@ -178,7 +209,7 @@ def _settled(tools: Tools, reading: Reading, looked_at: int) -> Outcome | None:
 
 def _after_all(tools: Tools, reading: Reading, acted_at: int) -> Outcome | None:
     """What a try whose end nobody knows has done, as far as this reading shows; None: nothing, act with its key."""
-    before, command = _before(tools), tools.payload.command
+    before, command = _before(tools), _command(tools)
     if tools.payload.insist and decide(before, command, looked_at=before.observed_at) is Decision.ALREADY_DONE:
         return None  # what is wanted was to be seen before the act too, and does not prove that it arrived
     verdict = judge(before, reading, command, acted_at=acted_at)
@@ -191,7 +222,8 @@ def _after_all(tools: Tools, reading: Reading, acted_at: int) -> Outcome | None:
 
 
 def _verdict(tools: Tools, reading: Reading, verdict: Verdict, acted_at: int) -> Go:
-    values = wanted(tools.payload.action, tools.payload.value)
+    command = _command(tools)
+    values = wanted(command.action, command.value)
     seen = ", ".join(f"{name} {reading.value.get(name)}" for name in values)
     details = {
         Verdict.CONFIRMED: None,
@@ -204,7 +236,7 @@ def _verdict(tools: Tools, reading: Reading, verdict: Verdict, acted_at: int) ->
 
 def _pause(tools: Tools, acted_at: int) -> float | None:
     """Seconds until the next look, longer each time; None: time is up."""
-    patience = PATIENCE_S.get(ACTIONS[tools.payload.action].aspect, PATIENCE_ELSE_S)
+    patience = PATIENCE_S.get(ACTIONS[_command(tools).action].aspect, PATIENCE_ELSE_S)
     elapsed = max(0.0, (now_ms() - acted_at) / 1000)
     left = min(patience - elapsed, tools.remaining_s() - END_S)
     return min(max(FIRST_LOOK_S, elapsed / 2), left) if left > FIRST_LOOK_S else None
@@ -215,5 +247,7 @@ def _again(message: str, pause: float) -> Retry:
 
 
 def _result(tools: Tools, outcome: str | None, reading: Reading) -> dict[str, Any]:
-    said = {} if outcome is None else {"outcome": outcome}
+    said: dict[str, Any] = {} if outcome is None else {"outcome": outcome}
+    if (settled := tools.context.settled) is not None:
+        said |= {"action": settled.action, "set": settled.value}
     return {**said, "entity": tools.payload.entity, "value": reading.value, "before": _before(tools).value}

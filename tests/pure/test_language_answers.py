@@ -180,7 +180,7 @@ def test_questions_are_asked_in_the_speakers_language() -> None:
     )
     garage = interpreter().interpret("turn on the garage light", "en")
     assert answers.question(garage, "en") == "I know nothing here by the name of garage light."
-    near = interpreter().interpret("turn on the kitchn light", "en")
+    near = interpreter().interpret("turn on the kotchen light", "en")
     assert answers.question(near, "en").endswith("Did you mean the kitchen light?")
     assert answers.question(interpreter().interpret("foo bar", "en"), "en") == "Sorry, I did not understand that."
     assert answers.ack(rooms, "zh") == answers.question(rooms, "zh")
@@ -197,9 +197,9 @@ def test_questions_are_asked_in_the_speakers_language() -> None:
         ("turn on the hall light at 7", "en", ENGLISH.phrases["later"]),
         ("十分钟后打开厨房灯", "zh", CHINESE.phrases["later"]),
         ("明天打开厨房灯", "zh", CHINESE.phrases["later"]),
-        ("make the kitchen light brighter", "en", ENGLISH.phrases["relative"]),
+        ("turn up the AC in the study", "en", ENGLISH.phrases["relative"]),
         ("turn the heating up a bit in the study", "en", ENGLISH.phrases["relative"]),
-        ("客厅灯亮一点", "zh", CHINESE.phrases["relative"]),
+        ("客厅空调开大一点", "zh", CHINESE.phrases["relative"]),
         ("what time is it", "en", ENGLISH.phrases["not_understood"]),
         ("don't turn on the kitchen light", "en", ENGLISH.phrases["not_understood"]),
     ],

@@ -65,10 +65,10 @@ def test_what_is_said_in_its_place_means_the_same(language: str, text: str, numb
 @pytest.mark.parametrize(
     ("text", "means"),
     [
-        ("把客厅灯调暗30%", "!not_understood"),
-        ("把客厅灯调低20%", "!not_understood"),
-        ("客厅灯亮度增加30%", "!not_understood"),
-        ("音量增加10", "!not_understood"),
+        ("把客厅灯调暗30%", "change_brightness light.living_room -30"),
+        ("把客厅灯调低20%", "change_brightness light.living_room -20"),
+        ("客厅灯亮度增加30%", "change_brightness light.living_room 30"),
+        ("音量增加10", "change_volume media_player.living_room 10"),
         ("把客厅灯调暗到30%", "set_brightness light.living_room 30"),
         ("客厅空调降到22度", "set_temperature climate.living_room 22"),
     ],

@@ -66,7 +66,7 @@ def test_a_name_that_nothing_has_is_answered_with_what_is_like_it() -> None:
     meaning = heard("turn on the garage light")
     assert (meaning.problem, meaning.unknown) == ("no_such_device", "garage light")
     assert meaning.candidates == []  # any lamp would be as near
-    assert heard("turn on the kitchn light").candidates == ["light.kitchen"]
+    assert heard("turn on the kotchen light").candidates == ["light.kitchen"]
     assert heard("打开车库的灯", "zh").candidates == []
     assert heard("turn on the washing machine").candidates == []
     assert heard("lock the garage door").candidates == ["lock.front_door"]
