@@ -4,6 +4,7 @@ MQTT 3.1.1, because the embedded broker speaks nothing newer. Small packets leav
 before is acknowledged (Nagle's algorithm against delayed ACKs), a question and its answer took 44 ms instead of 1.
 """
 
+import re
 import socket
 import ssl
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ MANY: Final = 1_000_000
 """Answers that may be under way before the library warns of them: bounding them is the caller's business."""
 
 
+UNTRUSTED: Final = re.compile(r"CERTIFICATE_VERIFY_FAILED\] certificate verify failed: (?P<why>.*?)\.?( \(_ssl|$)")
+
+
 class MqttUrlError(ValueError):
     """The URL is wrong; the sentence says what to write, and never holds a password."""
 
@@ -29,7 +33,7 @@ class MqttUrl:
     """Where a broker is, and who asks.
 
     Attributes:
-        secure: over TLS, the broker's certificate checked against the system's authorities.
+        secure: over TLS, the broker's certificate checked against the system's authorities, or SSL_CERT_FILE's.
     """
 
     host: str
@@ -65,6 +69,30 @@ class MqttUrl:
         return f"{'mqtts' if self.secure else 'mqtt'}://{host}:{self.port}"
 
 
+class _Socket(ssl.SSLSocket):
+    """One that is closed where its handshake fails: the library leaves it to the garbage, one more with each try."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        try:
+            super().do_handshake(block)
+        except OSError:
+            self.close()
+            raise
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.sslsocket_class = _Socket
+    return context
+
+
+def trouble(error: aiomqtt.MqttError) -> str:
+    """What is wrong with a connection, for a person: of a certificate that is not trusted, what to do about it."""
+    if (found := UNTRUSTED.search(str(error))) is None:  # the library keeps no more of it than its words
+        return str(error)
+    return f"its certificate is not trusted ({found['why']}): name the file of its authority in SSL_CERT_FILE"
+
+
 def connect(
     url: MqttUrl | str,
     *,
@@ -97,7 +125,7 @@ def connect(
         clean_session=True,
         timeout=wait_s,
         keepalive=keepalive_s,
-        tls_context=ssl.create_default_context() if at.secure else None,
+        tls_context=_context() if at.secure else None,
         socket_options=(AT_ONCE,),
     )
     client.pending_calls_threshold = MANY

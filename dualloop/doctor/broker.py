@@ -17,7 +17,7 @@ from dualloop.address import running_broker
 from dualloop.doctor.finding import Finding, fail, ok, warn
 from shared.home import EMPTY, Inventory, InventoryError, read
 from shared.logs import redact_url
-from shared.mqtt import MqttUrl, MqttUrlError, connect
+from shared.mqtt import MqttUrl, MqttUrlError, connect, trouble
 from shared.settings import Settings
 
 ANSWER_S: Final = 3.0
@@ -57,9 +57,8 @@ def broker(settings: Settings) -> Iterator[Finding]:
     try:
         yield from asyncio.run(_look(at, settings))
     except (aiomqtt.MqttError, OSError, TimeoutError) as error:
-        yield fail(
-            "mqtt", f"{at} does not let us in: {error}", "start it, or set DUALLOOP_MQTT_URL and who may come in"
-        )
+        why = trouble(error) if isinstance(error, aiomqtt.MqttError) else error
+        yield fail("mqtt", f"{at} does not let us in: {why}", "start it, or set DUALLOOP_MQTT_URL and who may come in")
 
 
 class _Census:
@@ -78,7 +77,8 @@ class _Census:
             self.book.hear(topic, payload.decode())
         if topic in self._bridges:
             with suppress(ValueError):
-                for one in from_json(payload):
+                listed = from_json(payload)
+                for one in listed if isinstance(listed, list) else ():
                     if isinstance(one, dict) and one.get("type") != "Coordinator":
                         self._found.setdefault("Zigbee2MQTT", set()).add(f"{topic}/{one.get('friendly_name')}")
         elif topic.endswith("/config"):

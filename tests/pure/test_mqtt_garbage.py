@@ -14,7 +14,9 @@ from backend_loop.devices.mqtt.book import Book, entities
 from backend_loop.devices.mqtt.bridge_clock import BridgeClock
 from backend_loop.devices.mqtt.dialects.described import Described, is_topic
 from backend_loop.devices.mqtt.line import Line
+from dualloop.doctor.broker import _Census
 from shared.clock import rfc3339
+from shared.settings import Settings
 
 NOW: Final = 1_790_000_000_000
 JUNK: Final[list[Any]] = [
@@ -157,3 +159,11 @@ def test_nonsense_in_any_place_trips_nobody(seed: int, often: float) -> None:
             rfc3339(line.reading(line.reported_at or NOW).observed_at)
             topics = [*orders(device, line.tracker.values), *(one.topic for one in device.questions())]
             assert all(is_topic(topic) for topic in topics)
+
+
+def test_the_doctor_counts_what_is_there_and_nothing_else() -> None:
+    census = _Census(Settings(_env_file=None))
+    for told in (b"5", b"null", b"{}", b"[1, null, {}]", b"\xff", b"{" * 5_000):
+        census.take("zigbee2mqtt/bridge/devices", told)
+        census.take("tasmota/discovery/AA/config", told)
+    assert str(census) == "1 by Zigbee2MQTT, 1 by Tasmota"

@@ -17,7 +17,7 @@ from backend_loop.devices.mqtt.line import Line, Look
 from shared.clock import now_ms
 from shared.logs import get
 from shared.loop import Answer, Idle, Loop
-from shared.mqtt import MqttUrl, connect
+from shared.mqtt import MqttUrl, connect, trouble
 
 log = get(__name__)
 
@@ -156,8 +156,8 @@ class Hub:
             await self._listen()
             await self._tell()
         except aiomqtt.MqttError as error:
-            log.warning("broker lost", broker=str(self.url), error=str(error))
-            self.trouble = str(error)
+            self.trouble = trouble(error)
+            log.warning("broker lost", broker=str(self.url), error=self.trouble)
             await self.close()
             raise
         return Idle()
@@ -173,7 +173,7 @@ class Hub:
             await self.close()
             raise
         except aiomqtt.MqttError as error:
-            self.trouble = str(error)
+            self.trouble = trouble(error)
             raise
         self._client, self._subscribed = client, set()
         self._reading = asyncio.create_task(self._hear(client), name="mqtt reading")
