@@ -166,4 +166,4 @@ def test_the_doctor_counts_what_is_there_and_nothing_else() -> None:
     for told in (b"5", b"null", b"{}", b"[1, null, {}]", b"\xff", b"{" * 5_000):
         census.take("zigbee2mqtt/bridge/devices", told)
         census.take("tasmota/discovery/AA/config", told)
-    assert str(census) == "1 by Zigbee2MQTT, 1 by Tasmota"
+    assert str(census) == "1 by Tasmota, 1 by Zigbee2MQTT"
