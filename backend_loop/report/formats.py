@@ -26,7 +26,11 @@ class Format(Protocol):
 
 
 class Csv:
-    """RFC 4180, UTF-8, with a header; what is NULL is empty."""
+    """RFC 4180, UTF-8, with a header; what is NULL is empty.
+
+    Every cell is as it is in the database, so that what is read back is what was there: also one that begins with
+    ``= + - @``, which a spreadsheet takes for a formula. Whoever opens the file there imports its columns as text.
+    """
 
     def head(self, columns: Sequence[str]) -> bytes:
         """The names of the columns."""

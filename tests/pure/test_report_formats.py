@@ -62,3 +62,10 @@ def test_integers_of_any_size_and_any_text_come_through() -> None:
     rows = [(2**63 - 1, "emoji 🏠 表", -(2**63))]
     assert json.loads(written("jsonl", rows)) == {"id": 2**63 - 1, "name": "emoji 🏠 表", "größe": -(2**63)}
     assert str(2**63 - 1) in written("csv", rows).decode()
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+49 30 1234", "-7", "@ada", "\t=1", '=HYPERLINK("http://x")'])
+def test_what_a_spreadsheet_takes_for_a_formula_is_told_as_it_is(cell: str) -> None:
+    """Another sign in front of it would be read back as part of it; who opens it there imports it as text."""
+    text = written("csv", [(1, cell, 0)]).decode()
+    assert list(csv.reader(io.StringIO(text, newline="")))[1] == ["1", cell, "0"]
