@@ -97,7 +97,9 @@ def invalid(errors: list[dict[str, str]], code: str = "invalid") -> Problem:
 
 
 def _error(path: list[str | int], detail: str) -> dict[str, str]:
-    return {"pointer": pointer(path), "detail": detail if len(detail) <= _MESSAGE else detail[:_MESSAGE] + "…"}
+    if len(detail) > _MESSAGE:  # a validator says the value first, and in the end what is wrong with it
+        detail = f"{detail[: _MESSAGE // 3]}…{detail[-_MESSAGE // 2 :]}"
+    return {"pointer": pointer(path), "detail": detail}
 
 
 def pointer(path: list[str | int]) -> str:
