@@ -1,6 +1,7 @@
 """Batches, in the loop and beside it: each item leaves a line with its key, so that a test sees what was done twice."""
 
 import os
+import time
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from backend_loop.retry import Retry
 from backend_loop.services import ServiceUnavailable
 from backend_loop.step_tools import StepTools
 from backend_loop.toolbox import Toolbox
+from tests.missions.gate import opened
 
 VARIABLE: Final = "DUALLOOP_TEST_ITEMS"
 """Environment: the file that the lines go to."""
@@ -28,6 +30,12 @@ class Many(BaseModel):
     fails_each: int = 0
     may_fail: int | None = None
     down_at: int | None = None
+    gate: Path | None = None
+    """What the second half waits for."""
+
+    def closed(self, item: int) -> Path | None:
+        """The gate before this item, if there is one."""
+        return self.gate if 2 * item >= self.count else None
 
 
 class Far(BaseModel):
@@ -65,6 +73,7 @@ class InLoop(Mission):
         payload, ledger = tools.payload, tools.context.ledger
 
         async def one(item: int, key: str) -> int:
+            await opened(payload.closed(item))
             return leave(payload, tools.attempt, item, key)
 
         await each(
@@ -77,6 +86,9 @@ def plainly(tools: StepTools[Many, Far]) -> Outcome:
     payload, ledger = tools.payload, tools.context.ledger
 
     def one(item: int, key: str) -> int:
+        gate = payload.closed(item)
+        while gate is not None and not gate.exists():
+            time.sleep(0.01)
         return leave(payload, tools.attempt, item, key)
 
     each_sync(tools, ledger, range(payload.count), one, key=str, every=payload.every, budget=budget(payload))

@@ -1,9 +1,9 @@
 """Batches on a real stack: killed at their checkpoints, drained between them, down for once, and out of budget."""
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.missions.batches import VARIABLE
 from tests.processes import fatal
 from tests.processes.commands import Front
 from tests.processes.test_commit_boundaries import one_dies, revived
-from tests.stories.stack import Stack, running
+from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -28,7 +28,7 @@ class Hall:
 
     def __init__(self, stack: Stack, folder: Path) -> None:
         self.stack, self.front, self.deaths = stack, Front(stack.foregrounds[0]), folder / "deaths"
-        self._items = folder / "items"
+        self.folder, self._items = folder, folder / "items"
 
     async def send(self, kind: str, **payload: Any) -> str:
         return await self.front.send(kind, payload={"count": COUNT, "every": EVERY} | payload)
@@ -69,7 +69,6 @@ async def hall(shared_hall: Hall) -> Hall:
 
 
 @kinds
-@pytest.mark.timeout(200)
 async def test_b02_a_killed_batch_goes_on_behind_its_checkpoint(hall: Hall, kind: str) -> None:
     workers = hall.stack.workers
     for worker in workers:
@@ -93,18 +92,28 @@ async def test_b02_a_killed_batch_goes_on_behind_its_checkpoint(hall: Hall, kind
 
 
 @kinds
-@pytest.mark.timeout(200)
 async def test_b28_a_drain_ends_a_batch_at_its_next_checkpoint(hall: Hall, kind: str) -> None:
-    one = await hall.send(kind, count=3_000, every=20)
-    await eventually(lambda: sum(hall.items(one).values()) > 100)
-    assert await asyncio.gather(*(worker.stop() for worker in hall.stack.workers)) == [0, 0]
-    assert 100 < sum(hall.items(one).values()) < 3_000
-    for worker in hall.stack.workers:
+    gate, workers = hall.folder / f"gate of {kind}", hall.stack.workers
+    one = await hall.send(kind, gate=str(gate))
+    await eventually(lambda: sum(hall.items(one).values()) == COUNT // 2)
+    for worker in workers:
+        said = worker.tail(10**6).count("drain")
+        worker.running.terminate()
+        await eventually(partial(_says_more, worker, said))
+    gate.touch()
+    await eventually(lambda: all(worker.running.poll() is not None for worker in workers))
+    assert [worker.running.returncode for worker in workers] == [0, 0]
+    assert COUNT // 2 < sum(hall.items(one).values()) < COUNT
+    for worker in workers:
         worker.spawn()
     document = await hall.front.end(one)
-    assert (document["status"], document["result"]["done"]) == ("SUCCEEDED", 3_000)
+    assert (document["status"], document["result"]["done"]) == ("SUCCEEDED", COUNT)
     assert max(hall.items(one).values()) == 1, "nothing is done again"
-    assert [line["index"] for line in await hall.report(document)] == list(range(3_000))
+    assert [line["index"] for line in await hall.report(document)] == list(range(COUNT))
+
+
+def _says_more(worker: Part, said: int) -> bool:
+    return worker.tail(10**6).count("drain") > said
 
 
 @kinds

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import pytest
 import redis
 
 from shared import keys
@@ -62,7 +61,6 @@ async def _settled(stack: Stack) -> None:
     await eventually(lambda: not _rows_left(stack.redis_url), within=30, what="every row is carried out")
 
 
-@pytest.mark.timeout(300)
 async def test_promise_1_of_200_children_over_4_shards_each_is_once_while_workers_are_killed(
     redis_url: str, tmp_path: Path
 ) -> None:

@@ -101,9 +101,9 @@ async def test_b02_a_kill_at_every_commit_boundary_leaves_books_that_balance(
             check_books(outside)
 
 
-async def mortal(stack: Stack, outside: OutsideServices, deaths: Path) -> list[Part]:
+async def mortal(stack: Stack, outside: OutsideServices, deaths: Path, lease_s: float = 1.2) -> list[Part]:
     """Workers with one slot each: a death takes one mission along, the one that it was meant for."""
-    slots = {"DUALLOOP_SLOTS": "1", "DUALLOOP_URGENT_SLOTS": "0", "DUALLOOP_LEASE_S": "1.2"}
+    slots = {"DUALLOOP_SLOTS": "1", "DUALLOOP_URGENT_SLOTS": "0", "DUALLOOP_LEASE_S": str(lease_s)}
     own = {"DUALLOOP_OUTSIDE_URL": outside.url, fatal.VARIABLE: str(deaths)}
     workers = [stack.worker(**slots, **own) for _ in range(WORKERS)]
     for worker in workers:

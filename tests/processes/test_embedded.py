@@ -46,7 +46,7 @@ class User:
 
     def leave(self) -> None:
         pipe(self.process.stdin).close()
-        assert self.process.wait(20) == 0
+        assert self.process.wait(60) == 0
 
 
 def pipe(found: IO[str] | None) -> IO[str]:

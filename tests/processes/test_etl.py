@@ -19,7 +19,6 @@ from tests.processes.commands import Front
 from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.timeout(300)  # seconds where the machine is idle, minutes where others use it too
 STAGES = ("etl.extract", "etl.transform", "etl.load")
 
 

@@ -103,7 +103,6 @@ async def test_b45_a_worker_holds_no_more_than_it_can_run_however_much_there_is(
     assert ended == {"SUCCEEDED": len(ids)}
 
 
-@pytest.mark.timeout(300)
 async def test_b44_many_timers_that_are_due_together_move_at_once_and_delay_nobody(stack: Stack, front: Front) -> None:
     """600 sleepers wake in the same instant; an urgent command sent then is done as if they slept on."""
     ids = [

@@ -27,7 +27,7 @@ async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
         tmp_path,
         DUALLOOP_MISSIONS="tests.missions.plain,tests.missions.heavy,tests.missions.unborn",
         DUALLOOP_LEASE_S=str(LEASE_S),
-        DUALLOOP_DRAIN_S="3",
+        DUALLOOP_DRAIN_S="100",
         DUALLOOP_TEST_TALLY=str(tmp_path / "tally"),
     ) as stack:
         yield stack
@@ -50,13 +50,16 @@ async def begun_in(stack: Stack, task_id: str, times: int) -> list[int]:
     return await eventually(pids, within=30, what=f"{task_id} has begun {times} times")
 
 
-async def suspect(stack: Stack, front: Front, gate: Path) -> tuple[str, int]:
-    """A healthy mission that two workers were killed with from outside, and the process in which it now runs alone."""
+async def suspect(stack: Stack, front: Front, gate: Path, **env: str) -> tuple[str, int]:
+    """A healthy mission that two workers were killed with from outside, and the process in which it now runs alone.
+
+    `env` is that of the worker which has it then.
+    """
     one = await front.send("test.poison", payload={"how": "gate", "mark": str(gate)})
     for times in (1, 2):
         await begun_in(stack, one, times)
         stack.workers[0].kill()
-        await stack.workers[0].start()
+        await stack.workers[0].start(**env)
     child = (await begun_in(stack, one, 3))[2]
     assert child != stack.workers[0].running.pid
     return one, child
@@ -70,7 +73,7 @@ def counted(stack: Stack, task_id: str, deaths: int) -> bool:
 async def survive(stack: Stack) -> None:
     """Start the worker again whenever it has died."""
     worker = stack.workers[0]
-    await eventually(lambda: worker.running.poll() is not None, within=30, what="the worker dies")
+    await eventually(lambda: worker.running.poll() is not None, what="the worker dies")
     await worker.start()
 
 
@@ -109,23 +112,24 @@ async def test_p8_a_healthy_suspect_ends_as_any_other_and_hears_what_is_said_to_
 
     other, child = await suspect(stack, front, tmp_path / "never")
     await front.cancel(other)
-    document = await front.result(other, wait=5)
+    document = await front.result(other)
     assert (document["status"], document["reason"]) == ("CANCELLED", "requested")
     await eventually(lambda: gone(child))
     assert b'"event":"reclaimed","deaths":3' not in b"\n".join(events(stack, one) + events(stack, other))
 
 
 async def test_p8_a_drain_drains_the_child_too_and_convicts_nobody(stack: Stack, front: Front, tmp_path: Path) -> None:
-    one, child = await suspect(stack, front, tmp_path / "gate")
-    assert await stack.workers[0].stop(within=10) == 0
+    one, child = await suspect(stack, front, tmp_path / "gate", DUALLOOP_DRAIN_S="3")
+    assert await stack.workers[0].stop() == 0
     assert gone(child)
     after = record(stack, one)
     assert (after["place"], after["deaths"], after.get("solo_deaths", "0")) == ("lane", "2", "0")
-    await stack.workers[0].start()
+    await stack.workers[0].start(DUALLOOP_DRAIN_S="100")
     again = (await begun_in(stack, one, 4))[3]  # alone again: nothing was committed since
     assert again != stack.workers[0].running.pid
+    said = stack.workers[0].tail(10**6).count("drain")
     stack.workers[0].running.terminate()
-    await eventually(lambda: "drain" in stack.workers[0].tail(10**6))
+    await eventually(lambda: stack.workers[0].tail(10**6).count("drain") > said)
     (tmp_path / "gate").touch()  # now it can finish what it has begun
     assert (await front.result(one))["status"] == "SUCCEEDED"
     await eventually(lambda: stack.workers[0].running.poll() is not None)
@@ -179,7 +183,7 @@ async def test_p8_a_worker_that_is_killed_takes_its_child_along_and_three_of_tho
         stack.workers[0].kill()
         await eventually(partial(gone, child))
         await stack.workers[0].start()
-        await eventually(partial(counted, stack, one, deaths), within=15)
+        await eventually(partial(counted, stack, one, deaths))
         if deaths < 3:
             child = (await begun_in(stack, one, 3 + deaths))[-1]
     document = await front.result(one)
@@ -238,10 +242,10 @@ async def test_p8_a_suspect_that_is_cancelled_does_not_wait_for_its_place(
             await begun_in(stack, one, times)
         worker.kill()
         await worker.start()
-    begun = await eventually(lambda: [line for line in tally(stack) if line[0].startswith("begin-")][4:], within=20)
+    begun = await eventually(lambda: [line for line in tally(stack) if line[0].startswith("begin-")][4:])
     waits = both[both.index(begun[0][1]) - 1]
     await front.cancel(waits)
-    assert (await front.result(waits, wait=15))["status"] == "CANCELLED"
+    assert (await front.result(waits))["status"] == "CANCELLED"
     assert len(await begun_in(stack, waits, 2)) == 2  # its handler has not begun again
     assert (await front.state(begun[0][1]))[0] == "RUNNING"
 
@@ -254,7 +258,7 @@ async def test_p8_a_suspect_whose_process_never_starts_ends_when_that_is_wanted(
     one = await front.send("test.unborn", deadline_s=30 if by == "deadline" else 600)
     await survive(stack)
     await survive(stack)
-    await eventually(lambda: "a suspect was not begun" in stack.workers[0].tail(10**6), within=30)
+    await eventually(lambda: "a suspect was not begun" in stack.workers[0].tail(10**6))
     if by == "cancel":
         await front.cancel(one)
     document = await front.end(one)

@@ -1,13 +1,12 @@
 """An export whose workers are killed goes on behind its last checkpoint; its file is the same to the last byte."""
 
+import contextlib
 import hashlib
 import os
 import signal
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.processes import fatal
 from tests.processes.commands import Front
@@ -17,6 +16,9 @@ from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
 
 COUNT = 50_000
+TRIES = 10
+"""Exports that may be over before anybody is met in their midst: on a busy machine the test may be the slower one."""
+
 COMMAND = {"payload": {"table": "people"}}
 
 
@@ -42,7 +44,6 @@ async def done(front: Front, one: str) -> float:
     return float(progress.get("done", 0))
 
 
-@pytest.mark.timeout(300)
 async def test_b02_two_kills_in_the_middle_leave_the_file_as_it_would_have_been(redis_url: str, tmp_path: Path) -> None:
     deaths = tmp_path / "deaths"
     deaths.mkdir()
@@ -67,33 +68,39 @@ async def test_b02_two_kills_in_the_middle_leave_the_file_as_it_would_have_been(
         await front.client.aclose()
 
 
-@pytest.mark.timeout(300)
 async def test_a_killed_child_process_costs_a_try_and_not_the_file(redis_url: str, tmp_path: Path) -> None:
     async with running(redis_url, tmp_path) as stack:
         front = Front(stack.foregrounds[0])
         undisturbed = await whole(stack, front)
-        one = await front.send("report.export", **COMMAND)
         kills = 0
-        while kills < 2 and (await front.result(one, wait=0))["finished_at"] is None:
-            far = await done(front, one)
-            await eventually(partial(_further, front, one, far))
-            kills += _signal_children(stack.workers[0], signal.SIGKILL)
-        assert kills, "it was over before anything could be killed"
+        for _ in range(TRIES):
+            one = await front.send("report.export", **COMMAND)
+            while kills < 2 and (await front.result(one, wait=0))["finished_at"] is None:
+                far = await done(front, one)
+                await eventually(partial(_further, front, one, far))
+                kills += _signal_children(stack.workers[0], signal.SIGKILL)
+            if kills:
+                break
+        assert kills, "each was over before anything could be killed"
         assert await exported(front, one) == undisturbed
         await front.client.aclose()
 
 
-@pytest.mark.timeout(300)
 async def test_b17_whoever_thaws_after_its_takeover_spoils_nothing(redis_url: str, tmp_path: Path) -> None:
     """Worker and child are frozen with the file open; another worker goes on, and is done before they wake up."""
     async with running(redis_url, tmp_path, DUALLOOP_LEASE_S="1.2") as stack:
         front, [old] = Front(stack.foregrounds[0]), stack.workers
         undisturbed = await whole(stack, front)
-        one = await front.send("report.export", **COMMAND)
-        await eventually(partial(_further, front, one, 0))
-        assert _signal_children(old, signal.SIGSTOP)
-        old.freeze()
-        assert await done(front, one) < COUNT, "it was over before anybody could be frozen"
+        for _ in range(TRIES):
+            one = await front.send("report.export", **COMMAND)
+            await eventually(partial(_further, front, one, 0))
+            frozen = _signal_children(old, signal.SIGSTOP)
+            old.freeze()
+            if in_midst := frozen > 0 and await done(front, one) < COUNT:
+                break
+            old.thaw()
+            _signal_children(old, signal.SIGCONT)
+        assert in_midst, "each was over before anybody could be frozen"
         await stack.start([stack.worker()])
         assert await exported(front, one) == undisturbed
         old.thaw()
@@ -114,9 +121,12 @@ def _signal_children(worker: Part, signum: signal.Signals) -> int:
     """To the processes in which a worker runs handlers; how many."""
     pid = worker.running.pid
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    met = 0
     for child in children:
-        os.kill(int(child), signum)
-    return len(children)
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.kill(int(child), signum)
+            met += 1
+    return met
 
 
 def _files(stack: Stack, one: str) -> list[Path]:

@@ -1,6 +1,5 @@
 """Everything is killed at once, Redis too, and started again: what was accepted, sleeps, or was said is still there."""
 
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +9,7 @@ import redis
 
 from shared import keys
 from tests.conftest import StartRedis
-from tests.processes.commands import Front, acting, events, tally
+from tests.processes.commands import Front, acting, bring_near, events, tally
 from tests.processes.restartable import Restartable
 from tests.stories.stack import Stack, running
 from tests.waiting import eventually
@@ -49,21 +48,13 @@ class Everything:
             return str(client.hget(keys.mission(0, task_id), "place"))[2:-1]
 
     def bring_near(self, task_id: str, seconds: float) -> None:
-        """Let the wake time of what waits come in so many seconds: in the timers, the record and the document."""
-        name = keys.mission(0, task_id)
-        with self.server.client() as client:
-            now: Any = client.time()
-            wake_at = now[0] * 1000 + round(seconds * 1000)
-            document: Any = client.hget(name, "document")
-            changed = json.dumps(json.loads(document) | {"wake_at": wake_at})
-            client.hset(name, mapping={"document": changed, "wake_at": wake_at})
-            client.zadd(keys.prefix(0) + "timers", {task_id: wake_at}, xx=True)
+        bring_near(self.server.url, task_id, seconds)
 
     async def sleeps(self, task_id: str, state: str) -> None:
         async def asleep() -> bool:
             return await self.front.state(task_id) == ("WAITING", state) and self.place(task_id) == "waiting"
 
-        await eventually(asleep, within=30, what=f"{task_id} waits in {state}")
+        await eventually(asleep, within=60, what=f"{task_id} waits in {state}")
 
     async def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         answer = await self.front.client.post(path, json=body)
@@ -139,13 +130,15 @@ async def test_b11_what_was_accepted_is_found_though_everything_died_before_its_
 
 async def test_b11_what_was_claimed_and_had_not_begun_to_be_written_is_run_again(everything: Everything) -> None:
     front = everything.front
-    one = await front.send("test.slow", payload={"seconds": 0.5})
+    gate = everything.stack.folder / "gate"
+    one = await front.send("test.slow", payload={"gate": str(gate)})
 
     async def begun() -> bool:
         return await acting(front, one)
 
     await eventually(begun)
     await everything.restart()
+    gate.touch()
     assert (await front.end(one))["status"] == "SUCCEEDED"
     assert [line[0] for line in tally(everything.stack)] == ["begin", "begin", "end", "run"]
     assert b'"event":"reclaimed","deaths":1' in b"".join(events(everything.stack, one))

@@ -18,7 +18,7 @@ from tests.processes.commands import Front, events, tally
 from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
 
-LEASE_S: Final = 1.2
+LEASE_S: Final = 2.0
 FIRST, SECOND, THIRD = (f"tests.missions.versions.{release}" for release in ("first", "second", "third"))
 VERSION: Final = {FIRST: 1, SECOND: 2, THIRD: 3}
 PAYLOADS: Final[dict[int, dict[str, Any]]] = {
@@ -42,7 +42,7 @@ async def stack(redis_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
         DUALLOOP_MISSIONS=FIRST,
         DUALLOOP_LEASE_S=str(LEASE_S),
         DUALLOOP_SLOTS="10",
-        DUALLOOP_DRAIN_S="5",
+        DUALLOOP_DRAIN_S="20",
         DUALLOOP_DEADLINE_S="600",
         DUALLOOP_TEST_TALLY=str(tmp_path / "tally"),
     ) as stack:
@@ -85,7 +85,7 @@ class Load:
     async def more(self, version: int) -> None:
         """Wait until some of this version have been sent from now on."""
         before = Counter(self.ids.values())[version]
-        await eventually(lambda: Counter(self.ids.values())[version] > before + 5, within=30)
+        await eventually(lambda: Counter(self.ids.values())[version] > before + 5, within=60)
 
 
 async def _waits(front: Front, one: str) -> bool:
@@ -131,7 +131,6 @@ def ran_once_each(stack: Stack, task_id: str) -> bool:
         pytest.param(True, (SECOND, THIRD), id="three killed", marks=pytest.mark.long),
     ],
 )
-@pytest.mark.timeout(300)
 async def test_b52_workers_are_replaced_one_by_one_forward_and_back_and_nothing_is_lost(
     stack: Stack, front: Front, kill: bool, releases: tuple[str, ...]
 ) -> None:
@@ -139,9 +138,9 @@ async def test_b52_workers_are_replaced_one_by_one_forward_and_back_and_nothing_
     async with asyncio.TaskGroup() as group:
         loading = group.create_task(load.run())
         await load.more(1)
-        await eventually(lambda: len(load.asked) == ASKED, within=30)
+        await eventually(lambda: len(load.asked) == ASKED, within=60)
         for one in load.asked:
-            await eventually(partial(_waits, front, one), within=30)  # begun by the oldest release
+            await eventually(partial(_waits, front, one), within=60)  # begun by the oldest release
         first, second = stack.workers
         for release in releases:
             await replace(first, release, kill=kill)
@@ -151,7 +150,7 @@ async def test_b52_workers_are_replaced_one_by_one_forward_and_back_and_nothing_
         for one in load.asked:
             await load.agree(one)
         for one in load.asked:
-            await eventually(partial(_upcast, front, one), within=30)  # from here on no older release may have it
+            await eventually(partial(_upcast, front, one), within=60)  # from here on no older release may have it
         for release in (*releases[-2::-1], FIRST):
             await replace(first, release, kill=kill)
             await load.more(3)
@@ -183,10 +182,14 @@ async def _left(stack: Stack, load: Load) -> set[str]:
 async def test_a_mission_in_the_middle_of_a_state_is_upcast_by_whoever_takes_it_over(
     stack: Stack, front: Front
 ) -> None:
-    one = await front.send("test.order", payload=PAYLOADS[1] | {"seconds": 1.0}, payload_version=1)
-    await eventually(lambda: ["begin@1", one, "WRAPPING"] in [line[:3] for line in tally(stack)])
-    for worker in stack.workers:
-        worker.kill()
+    for seconds in (1.0, 4.0, 16.0):  # more on a slow machine, where it may be over before they are killed
+        one = await front.send("test.order", payload=PAYLOADS[1] | {"seconds": seconds}, payload_version=1)
+        await eventually(partial(_was_said, stack, "begin@1", one, "WRAPPING"))
+        for worker in stack.workers:
+            worker.kill()
+        if not _was_said(stack, "end@1", one, "WRAPPING"):
+            break
+        await stack.start(stack.workers)
     await stack.workers[0].start(DUALLOOP_MISSIONS=THIRD)
     document = await front.end(one)
     assert document["result"] == {
@@ -200,6 +203,10 @@ async def test_a_mission_in_the_middle_of_a_state_is_upcast_by_whoever_takes_it_
     states = [event["state"] for event in mission["history"]]
     assert states[:3] == ["PICKING", "WRAPPING", "WRAPPING"]
     assert states[3:] == ["CHECKING", "SENDING", "SUCCEEDED"]
+
+
+def _was_said(stack: Stack, *words: str) -> bool:
+    return list(words) in [line[:3] for line in tally(stack)]
 
 
 async def test_what_waits_is_upcast_when_its_event_comes(stack: Stack, front: Front) -> None:

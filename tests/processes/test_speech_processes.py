@@ -117,14 +117,15 @@ async def test_who_waits_no_longer_ends_it_and_the_next_one_is_listened_to(one: 
 async def test_the_event_loop_goes_on_while_it_listens(one: SpeechProcesses) -> None:
     await listened(one, speech())
     asking = asyncio.ensure_future(listened(one, speech() * 4))
-    beats, longest, last = 0, 0.0, time.monotonic()
+    began = last = time.monotonic()
+    beats, longest = 0, 0.0
     while not asking.done():
         await asyncio.sleep(0)
         now = time.monotonic()
         beats, longest, last = beats + 1, max(longest, now - last), now
     await asking
     assert beats > 100
-    assert longest < 0.5, "the loop was held up"
+    assert longest < (last - began) / 3, "the loop was held up"
 
 
 async def test_a_change_of_the_home_is_heard_at_once(one: SpeechProcesses) -> None:

@@ -35,7 +35,7 @@ def started(part: Part, module: str, **env: str) -> Iterator[None]:
 
 
 async def says(url: str, status: int, word: str) -> bool:
-    async with httpx.AsyncClient(trust_env=False, timeout=2) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
         try:
             answer = await client.get(f"{url}/readyz")
         except httpx.HTTPError:
@@ -55,7 +55,7 @@ async def test_b04_a_foreground_whose_loop_hangs_is_not_ready_and_then_ends_itse
     part = _hung_foreground(redis_url, tmp_path)
     with started(part, "tests.processes.hung_foreground", DUALLOOP_TEST_HANGS="waits"):
         await eventually(partial(says, part.url, 503, "loop hanging has shown no sign of life"), within=60)
-        await eventually(lambda: part.running.poll() is not None, within=20)
+        await eventually(lambda: part.running.poll() is not None, within=60)
         assert part.running.returncode == STUCK
         assert '"loop": "hanging"' in part.tail() or '"loop":"hanging"' in part.tail()
         assert "loop stuck, ending the process" in part.tail()
@@ -77,10 +77,10 @@ async def test_b04_while_redis_is_away_nobody_is_stuck(server: Restartable, tmp_
     async with running(server.url, tmp_path, foregrounds=1, workers=1, **ENV) as stack:
         parts = [*stack.foregrounds, *stack.workers]
         server.kill()
-        await eventually(partial(says, stack.workers[0].url, 503, "loop claim-s0 has shown no sign of life"), within=30)
+        await eventually(partial(says, stack.workers[0].url, 503, "loop claim-s0 has shown no sign of life"), within=60)
         # past the time at which it would have ended, had Redis been there
         away = partial(_silent_for, stack.workers[0].url, 10 + 3 * STUCK_S)
-        await eventually(away, within=30)
+        await eventually(away, within=60)
         assert [part.running.poll() for part in parts] == [None, None]
         server.start()
         front = Front(stack.foregrounds[0])
@@ -91,8 +91,11 @@ async def test_b04_while_redis_is_away_nobody_is_stuck(server: Restartable, tmp_
 
 async def _silent_for(url: str, seconds: float) -> bool:
     """Whether the claim loop says that it has waited for so long."""
-    async with httpx.AsyncClient(trust_env=False, timeout=2) as client:
-        text = (await client.get(f"{url}/readyz")).text
+    async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
+        try:
+            text = (await client.get(f"{url}/readyz")).text
+        except httpx.HTTPError:
+            return False
     told = text.partition("claim-s0 has shown no sign of life for ")[2].partition(" s")[0]
     return bool(told) and float(told) > seconds
 
@@ -119,14 +122,14 @@ async def test_b04_a_background_whose_loop_hangs_hands_its_missions_back_and_end
         hung = stack.worker()
         hung.env |= {"DUALLOOP_REDIS_URL": toxic.url} | ENV
         with started(hung, "tests.missions.arq_worker"):
-            one = await front.send("test.slow", payload={"seconds": 60})
-            await eventually(partial(acting, front, one), within=30)
+            one = await front.send("test.slow", payload={"seconds": 600})
+            await eventually(partial(acting, front, one), within=60)
             toxic.hold_those()
-            await eventually(lambda: hung.running.poll() is not None, within=40)
+            await eventually(lambda: hung.running.poll() is not None, within=60)
             assert hung.running.returncode == STUCK
             assert "loop arq has shown no sign of life" in hung.tail(10**6)
     await stack.workers[0].start()
-    await eventually(lambda: [line[0] for line in tally(stack)].count("begin") == 2, within=20)
+    await eventually(lambda: [line[0] for line in tally(stack)].count("begin") == 2)
     assert b"reclaimed" not in b"".join(events(stack, one)), "it was handed back, not lost"
     await front.cancel(one)
     assert (await front.result(one))["status"] == "CANCELLED"

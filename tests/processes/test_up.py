@@ -99,7 +99,7 @@ def test_two_stacks_run_side_by_side(up: Up) -> None:
     one, two = up(folder="one"), up("--workers", "2", folder="two")
     done = one.ready().send()
     two.ready().send()
-    assert httpx.get(f"{two.url}/v1/results/{done['correlation_id']}").status_code == 404
+    assert httpx.get(f"{two.url}/v1/results/{done['correlation_id']}", timeout=30).status_code == 404
     assert len([line for line in two.processes().values() if "dualloop background" in line]) == 2
     one.ctrl_c()
     assert one.ended() == 0

@@ -4,7 +4,6 @@ import base64
 from pathlib import Path
 from typing import Any, cast
 
-import pytest
 import redis
 from standardwebhooks import Webhook
 
@@ -39,7 +38,6 @@ async def all_said(front: Front, task_id: str) -> str:
     return "".join([(await front.client.get(page)).text for page in pages])
 
 
-@pytest.mark.timeout(240)
 async def test_a_worker_killed_after_it_has_sent_sends_again_under_the_same_id_and_the_secret_stays_one(
     redis_url: str, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ COMMAND = {
     "payload": {"entity": "climate.living_room", "action": "set_temperature", "value": 26},
 }
 START_S = 60.0
-STOP_S = 30.0
+STOP_S = 60.0
 
 
 class Stack:
@@ -28,7 +28,7 @@ class Stack:
     def __init__(self, folder: Path, *options: str, cwd: Path | None = None, **env: str) -> None:
         self.folder = folder
         self.output = folder.parent / f"{folder.name}.{len(list(folder.parent.iterdir()))}.out"
-        given = {"DUALLOOP_STATE_DIR": str(folder), "DUALLOOP_PORT": "0", "DUALLOOP_DRAIN_S": "10"}
+        given = {"DUALLOOP_STATE_DIR": str(folder), "DUALLOOP_PORT": "0", "DUALLOOP_DRAIN_S": "100"}
         given["DUALLOOP_MISSIONS"] = "backend_loop.missions.device_control"
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
@@ -84,14 +84,14 @@ class Stack:
 
     def send(self) -> dict[str, Any]:
         """One command and its result."""
-        sent = httpx.post(f"{self.url}/v1/commands", json=COMMAND)
+        sent = httpx.post(f"{self.url}/v1/commands", json=COMMAND, timeout=30)
         assert sent.status_code == 202, sent.text
         return self.result(sent.json()["correlation_id"])
 
     def result(self, correlation_id: str) -> dict[str, Any]:
         where = f"{self.url}/v1/results/{correlation_id}"
-        until(lambda: httpx.get(where, timeout=30).status_code == 200, 20)
-        result: dict[str, Any] = httpx.get(where).json()
+        until(lambda: httpx.get(where, timeout=30).status_code == 200, START_S)
+        result: dict[str, Any] = httpx.get(where, timeout=30).json()
         return result
 
     def kill_all(self) -> None:
