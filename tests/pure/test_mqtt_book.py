@@ -119,3 +119,14 @@ def test_the_doctor_names_what_is_announced_and_not_yet_in_the_home() -> None:
     assert unnamed(one, check({"devices": [bound, {"entity": "light.b", "names": {"en": ["other"]}}]})) == ""
     one.hear("zigbee2mqtt/bridge/devices", listed(*"abcdefghijklm"))
     assert unnamed(one, EMPTY).endswith(", light.j (zigbee2mqtt/j), and 3 more")
+
+
+def test_nobody_takes_the_name_of_one_that_is_away() -> None:
+    one = book()
+    plug = {**CONFIG, "name": "front door"}
+    one.hear("homeassistant/lock/plug/config", json.dumps({**plug, "unique_id": "other"}))
+    (other,) = one.devices()
+    bindings = {"zigbee2mqtt/lock": "lock.front_door"}
+    assert entities(one.devices(), {}) == {"lock.front_door": other}
+    assert entities(one.devices(), bindings) == {}, "it is not the one that is meant"
+    assert entities(one.devices(), {**bindings, other: "lock.shed"}) == {"lock.shed": other}

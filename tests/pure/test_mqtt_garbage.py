@@ -13,9 +13,11 @@ import pytest
 from backend_loop.devices.mqtt.book import Book, entities
 from backend_loop.devices.mqtt.bridge_clock import BridgeClock
 from backend_loop.devices.mqtt.dialects.described import Described, is_topic
+from backend_loop.devices.mqtt.hub import Hub
 from backend_loop.devices.mqtt.line import Line
 from dualloop.doctor.broker import _Census
-from shared.clock import rfc3339
+from shared.clock import now_ms, rfc3339
+from shared.mqtt import MqttUrl
 from shared.settings import Settings
 
 NOW: Final = 1_790_000_000_000
@@ -167,3 +169,18 @@ def test_the_doctor_counts_what_is_there_and_nothing_else() -> None:
         census.take("zigbee2mqtt/bridge/devices", told)
         census.take("tasmota/discovery/AA/config", told)
     assert str(census) == "1 by Tasmota, 1 by Zigbee2MQTT"
+
+
+def test_an_act_of_nonsense_costs_no_report() -> None:
+    hub = Hub(MqttUrl.parse("mqtt://nowhere"), ["zigbee2mqtt"], "homeassistant")
+    setpoint = LEVEL | {"name": "occupied_heating_setpoint", "property": "setpoint"}
+    heater = {"friendly_name": "heater", "definition": {"exposes": [{"type": "climate", "features": [setpoint]}]}}
+    hub._take("zigbee2mqtt/bridge/devices", json.dumps([heater]), retained=True)
+    hub._announced()
+    line = hub.lines["zigbee2mqtt/heater"]
+    for n, value in enumerate(JUNK):
+        act = json.dumps({"key": f"k{n}", "fence": value, "values": {"temperature": value}})
+        hub._take("dualloop/acts/zigbee2mqtt/heater", act, retained=False)
+        for warm in (n + 0.5, n + 0.25):
+            line.hear("zigbee2mqtt/heater", json.dumps({"setpoint": warm}), retained=False, now=now_ms())
+            assert line.tracker.values["temperature"] == warm

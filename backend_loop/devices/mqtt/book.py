@@ -73,10 +73,13 @@ class Book:
 
 
 def entities(devices: Mapping[str, Described], bindings: Mapping[str, str]) -> dict[str, str]:
-    """Wire name by entity: as the inventory binds them, else by what they are and are called; the first one has it."""
+    """Wire name by entity: as the inventory binds them, else by what they are and are called; the first one has it.
+
+    What the inventory binds is nobody else's while that one is away: a lock is not to be opened in another one's name.
+    """
     bound = {entity: wire for wire, entity in bindings.items() if wire in devices}
-    named = set(bound.values())
+    named, taken = set(bound.values()), set(bindings.values())
     for wire, device in sorted(devices.items()):
-        if wire not in named:
+        if wire not in named and device.entity not in taken:
             bound.setdefault(device.entity, wire)
     return bound

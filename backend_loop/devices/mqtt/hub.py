@@ -276,8 +276,8 @@ class Hub:
             if kind == "answers":
                 line.answered(told)
             elif isinstance(values := told.get("values"), Mapping) and isinstance(told.get("key"), str):
-                fence = number(told.get("fence"))
-                line.tracker.announce(told["key"], int(fence or 0), values, now_ms())
+                fence, plain = number(told.get("fence")), {name: one for name, one in values.items() if _is_plain(one)}
+                line.tracker.announce(told["key"], int(fence or 0), plain, now_ms())
         return True
 
     def _came_back(self, mark: str) -> None:
@@ -304,6 +304,11 @@ class Hub:
             for topic in (f"{CHANGES}/{wire}", *line.described.topics):
                 self._routes.setdefault(topic, []).append(line)
         self.revision += 1
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a device may show it: anybody may announce an act."""
+    return isinstance(value, str | bool) or number(value) is not None
 
 
 async def _set(event: asyncio.Event, within_s: float) -> bool:
