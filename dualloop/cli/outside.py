@@ -1,6 +1,7 @@
 """The demonstration's outside services: run them, break them, look into their books."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import quote
 
 import typer
 
@@ -41,9 +42,13 @@ def books(
     json: Json = False,
 ) -> None:
     """Whether the books balance, with what is in them; of an order: what stands for it, and what was done."""
-    told = _ask("GET", "/books" if order is None else f"/books/{order}")
+    if order in {".", ".."}:
+        raise Refusal("No order is called so.")
+    told = _ask("GET", "/books" if order is None else f"/books/{quote(order, safe='')}")
     if json:
         machine(told)
+    elif order is not None and not told["journal"]:
+        say(f"Nothing was done for order {order}.")
     elif order is not None:
         rows = [(one["service"], one["verb"], told["states"][one["service"]]) for one in told["journal"]]
         table(("service", "did", "what stands now"), rows)
@@ -64,7 +69,7 @@ def books(
 def fault(  # noqa: PLR0913  a fault each
     service: Annotated[Service, typer.Argument(help="Which one.")],
     *,
-    slow: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Waits before anything happens.")] = 0,
+    slow: Annotated[float, typer.Option(metavar="SECONDS", min=0, max=60, help="Waits before anything happens.")] = 0,
     down: Annotated[bool, typer.Option("--down", help="Answers 503 and does nothing.")] = False,
     refuses: Annotated[bool, typer.Option("--refuses", help="Says no to what is new, for good.")] = False,
     garbage: Annotated[bool, typer.Option("--garbage", help="Does it, and answers nonsense.")] = False,
@@ -98,10 +103,18 @@ def _ask(method: str, path: str, body: Any = None) -> dict[str, Any]:
 
 
 def _told(answer: "httpx.Response") -> dict[str, Any]:
-    document: dict[str, Any] = answer.json()
-    if not answer.is_success:
-        raise Refusal(str(document.get("detail", f"HTTP {answer.status_code}")))
-    return document
+    try:
+        document = answer.json()
+    except ValueError:
+        document = None
+    if answer.is_success and isinstance(document, dict):
+        return document
+    if answer.is_success:
+        raise Refusal("The outside services gave an answer that is no JSON object.")
+    detail = document.get("detail") if isinstance(document, dict) else None
+    if isinstance(detail, list) and detail:  # of what the framework itself refuses
+        detail = f"{(detail[0].get('loc') or ['it'])[-1]}: {detail[0].get('msg')}."
+    raise Refusal(detail if isinstance(detail, str) else f"HTTP {answer.status_code} from the outside services.")
 
 
 def _url(settings: Settings) -> str:
