@@ -4,6 +4,7 @@ Announcements and reports of each dialect are taken apart by chance, and nonsens
 """
 
 import json
+import time
 from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
@@ -12,7 +13,8 @@ import pytest
 
 from backend_loop.devices.mqtt.book import Book, entities
 from backend_loop.devices.mqtt.bridge_clock import BridgeClock
-from backend_loop.devices.mqtt.dialects.described import Described, is_topic
+from backend_loop.devices.mqtt.dialects import zigbee2mqtt
+from backend_loop.devices.mqtt.dialects.described import LONGEST_WORD, Described, is_topic
 from backend_loop.devices.mqtt.hub import Hub
 from backend_loop.devices.mqtt.line import Line
 from dualloop.doctor.broker import _Census
@@ -28,6 +30,7 @@ JUNK: Final[list[Any]] = [
 ]
 STATE: Final = {"type": "binary", "name": "state", "property": "state", "access": 7, "value_on": "ON", "value_off": 0}
 LEVEL: Final = {"type": "numeric", "access": 7, "value_min": 0, "value_max": 254}
+_LIGHT: Final = {"definition": {"exposes": [{"type": "light", "features": [STATE]}]}}
 ZIGBEE: Final = [
     {
         "friendly_name": "kitchen/lamp",
@@ -184,3 +187,19 @@ def test_an_act_of_nonsense_costs_no_report() -> None:
         for warm in (n + 0.5, n + 0.25):
             line.hear("zigbee2mqtt/heater", json.dumps({"setpoint": warm}), retained=False, now=now_ms())
             assert line.tracker.values["temperature"] == warm
+
+
+@pytest.mark.parametrize("told", ["Publish 'set'" * 4_900, "Publish 'set' to 'a' failed: " * 2_200])
+def test_what_a_bridge_says_of_its_failures_is_read_soon(told: str) -> None:
+    (lamp,) = zigbee2mqtt.announced("z", json.dumps([{"friendly_name": "lamp", **_LIGHT}])) or []
+    text, began = json.dumps({"level": "error", "message": told}), time.process_time()
+    assert lamp.hear("z/bridge/logging", text) is None
+    assert time.process_time() - began < 0.5
+
+
+def test_a_failure_that_a_bridge_goes_on_about_is_told_in_short() -> None:
+    (lamp,) = zigbee2mqtt.announced("z", json.dumps([{"friendly_name": "lamp", **_LIGHT}])) or []
+    message = f"z2m: Publish 'set' 'state' to 'lamp' failed: 'no converter {'x' * 50_000}'"
+    heard = lamp.hear("z/bridge/logging", json.dumps({"level": "error", "message": message}))
+    assert heard is not None
+    assert (str(heard.error)[:12], len(str(heard.error)), heard.perhaps) == ("no converter", LONGEST_WORD, False)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from backend_loop.devices.mqtt.bridge_clock import BridgeClock, Succession
-from backend_loop.devices.mqtt.dialects.described import EXACT_MS, Described, Heard
+from backend_loop.devices.mqtt.dialects.described import EXACT_MS, LONGEST_WORD, Described, Heard
 from backend_loop.devices.mqtt.tracker import HAND, Seen, Tracker
 from backend_loop.devices.protocol import ActUnknown, DeviceFault, DeviceRefused, DeviceUnreachable, OldFence, Reading
 
@@ -182,7 +182,7 @@ class Line:
 
 
 def _fault(told: Mapping[str, Any]) -> DeviceFault | None:
-    detail = str(told.get("detail"))
+    detail = str(told.get("detail"))[:LONGEST_WORD]
     match told.get("code"):
         case "done":
             return None

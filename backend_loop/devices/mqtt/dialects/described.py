@@ -21,6 +21,9 @@ LONGEST_TOPIC: Final = 1_000
 LONGEST: Final = 65_536
 """Characters of a message of one device; what is longer is none."""
 
+LONGEST_WORD: Final = 500
+"""Characters of what a device says about an act of ours: more is for its own log."""
+
 LARGEST: Final = 1e12
 """No number of a device is larger: what is would only trip whoever calculates with it."""
 

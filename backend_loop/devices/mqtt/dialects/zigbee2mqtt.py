@@ -18,6 +18,7 @@ from backend_loop.devices.mqtt.dialects.described import (
     EXACT_MS,
     INSTANTS,
     LOCKS,
+    LONGEST_WORD,
     ON_OFF,
     PERCENT,
     Described,
@@ -55,7 +56,8 @@ NAMES: Final = {
 MODES: Final = {"fan_only": "fan"}
 THEIR_MODES: Final = {ours: theirs for theirs, ours in MODES.items()}
 NO_CONVERTER: Final = re.compile(r"no converter|invalid|not supported|unsupported|unknown|refuse", re.IGNORECASE)
-FAILED: Final = re.compile(r"[Pp]ublish '(set|get)'.*? to '(?P<name>[^']+)' failed: '(?P<why>.*)'", re.DOTALL)
+PUBLISH: Final = ("ublish 'set'", "ublish 'get'")
+"""With a small letter or a capital, as the bridge's release has it."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ class ZigbeeDevice(Described):
     def hear(self, topic: str, text: str) -> Heard | None:
         """See `Described`."""
         if topic == f"{self.base}/bridge/logging":
-            return self._failed(mapping(text))
+            # a bridge logs each message that it sends, and each of its devices hears all of it
+            return self._failed(mapping(text)) if "failed: " in text else None
         if topic in {f"{self.base}/{self.friendly}/availability", f"{self.base}/bridge/state"}:
             said = word(mapping(text).get("state", text))
             return Heard(available=said == "online") if said in {"online", "offline"} else None
@@ -126,10 +129,12 @@ class ZigbeeDevice(Described):
     def _failed(self, told: Mapping[str, Any]) -> Heard | None:
         if told.get("level") != "error":
             return None
-        found = FAILED.search(str(told.get("message")))
-        if found is None or found["name"] != self.friendly:
+        # by hand: a pattern went back and forth in what another one had made long, for seconds, and for each device
+        what, failed, why = (word(told.get("message")) or "").partition(f" to '{self.friendly}' failed: '")
+        if not failed or not any(one in what for one in PUBLISH):
             return None
-        return Heard(error=found["why"], perhaps=NO_CONVERTER.search(found["why"]) is None)
+        why = why.rpartition("'")[0][:LONGEST_WORD]
+        return Heard(error=why, perhaps=NO_CONVERTER.search(why) is None)
 
     def questions(self) -> tuple[Message, ...]:
         """See `Described`."""
