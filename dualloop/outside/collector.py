@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
 
 import httpx
 
@@ -59,14 +61,18 @@ class Collector:
                 self.bank.pay(one.id, one.order, Stamp(f"bank:{one.id}", 0))
 
     async def _tell(self, client: httpx.AsyncClient) -> bool:
-        """Tell what is to be told; whether all was taken."""
-        while (notice := self.bank.ledger.notice()) is not None:
+        """Tell what is to be told, each mission by itself; whether all was taken."""
+        number, all_taken = 0, True
+        while (notice := self.bank.ledger.notice(number)) is not None:
             number, mission, body = notice
             try:
-                answer = await client.post(f"{self._front}/v1/commands/{mission}/events", json=body)
+                answer = await client.post(f"{self._front}/v1/commands/{quote(mission, safe='')}/events", json=body)
             except httpx.TransportError:
                 return False
-            if answer.status_code not in TAKEN:
+            if answer.status_code in TAKEN:
+                self.bank.ledger.told(number)
+            elif answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 return False
-            self.bank.ledger.told(number)
-        return True
+            else:
+                all_taken = False
+        return all_taken

@@ -161,9 +161,10 @@ class Ledger:
         """An event that a mission is to be told."""
         self._db.execute("INSERT INTO notices (mission, body) VALUES (?, ?)", (mission, json.dumps(body)))
 
-    def notice(self) -> tuple[int, str, dict[str, Any]] | None:
-        """Number, mission and body of the oldest event that nobody has taken yet."""
-        row = self._db.execute("SELECT n, mission, body FROM notices ORDER BY n LIMIT 1").fetchone()
+    def notice(self, after: int) -> tuple[int, str, dict[str, Any]] | None:
+        """Number, mission and body of the first event behind this number that nobody has taken yet."""
+        asked = "SELECT n, mission, body FROM notices WHERE n > ? ORDER BY n LIMIT 1"
+        row = self._db.execute(asked, (after,)).fetchone()
         return None if row is None else (row[0], row[1], json.loads(row[2]))
 
     def told(self, notice: int) -> None:

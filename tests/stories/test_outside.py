@@ -169,10 +169,11 @@ def test_a_word_that_is_not_taken_is_told_again_until_it_is(tmp_path: Path) -> N
         finally:
             front.shutdown()
             serving.join()
-    assert [one["path"].split("/")[3] for one in heard] == ["m-first"] * 3 + ["m-second"]
+    first = [one for one in heard if "/m-first/" in one["path"]]
+    assert len(heard) - len(first) == 1
     assert {one["event"] for one in heard} == {"PAYMENT_CONFIRMED"}
-    assert heard[0] == heard[2], "with the same id, so that a double counts no second time"
-    assert heard[0]["id"] == "first:1:P:1"
+    assert first[0] == first[1] == first[2], "with the same id, so that a double counts no second time"
+    assert first[0]["id"] == "first:1:P:1"
 
 
 @pytest.mark.parametrize("fault", ["garbage", "lose_reply"])
