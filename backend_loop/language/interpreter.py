@@ -315,7 +315,9 @@ class _Reader:
     def _unread(self, text: str) -> Puzzle:
         """Something is asked for by a name that nothing has here, or nothing is understood."""
         what = unnamed(text, self._tongue)
-        if self._tongue.later.search(text):
+        if what is not None and (there := self._tongue.there.search(what)) and self._book.spans(there[0]):
+            what = what[: there.start()]
+        if self._tongue.later.search(text) or self._tongue.denied.search(text):
             return Puzzle("not_understood")
         if what is None or any(sign.isdigit() for sign in what) or self._book.spans(what):
             return Puzzle("not_understood")

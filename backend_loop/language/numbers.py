@@ -18,6 +18,7 @@ _ENGLISH: Final = re.compile(
     rf"\b(?:(?:a|one)[ -])?(hundred)\b|(?<!the )(?<!this )(?<!that )\b({_WORD})(?:[ -]({'|'.join(_ONES[1:10])}))?\b",
     re.IGNORECASE,
 )
+_A_DEGREE: Final = re.compile(r"\ba(?= degrees?\b)", re.IGNORECASE)
 _POINT: Final = re.compile(rf"(\d+) point ((?:(?:{'|'.join(_ONES[:10])}|\d)\b ?)+)", re.IGNORECASE)
 _HALF: Final = re.compile(r"(\d+) and a half\b", re.IGNORECASE)
 _PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?) ?(?:percent|per cent|pct|%)", re.IGNORECASE)
@@ -53,6 +54,7 @@ def number(text: str) -> float | int:
 
 def _english(text: str) -> str:
     text = _ENGLISH.sub(lambda found: str(_value(found)), text)
+    text = _A_DEGREE.sub("1", text)
     text = _POINT.sub(lambda found: f"{found[1]}.{_spelled(found[2])}" + (" " if found[2].endswith(" ") else ""), text)
     text = _HALF.sub(r"\1.5", text)
     return _PERCENT.sub(r"\1%", text)

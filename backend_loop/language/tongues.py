@@ -25,6 +25,8 @@ class Tongue:
         asked: what makes a question of a few words that are said as one: "the oven on?".
         relative: words for more or less of something.
         later: words by which something is put off, or bound to something else.
+        denied: words by which something is not wanted.
+        there: where something unknown is said to be.
         all: the answer that means all of what was asked about.
         article: what stands before a name and is none of it.
         control: words for yes, no and cancel, as they are alone.
@@ -45,6 +47,8 @@ class Tongue:
     asked: str
     relative: re.Pattern[str]
     later: re.Pattern[str]
+    denied: re.Pattern[str]
+    there: re.Pattern[str]
     all: re.Pattern[str]
     article: re.Pattern[str]
     control: Mapping[Control, re.Pattern[str]]
@@ -77,7 +81,8 @@ _ENGLISH: Final = Tongue(
         r"""(?:[\s,]*\b(?:please|thanks|thank\ you|thank\ you\ very\ much|for\ me|for\ us|now|right\ now|right\ away|
         immediately|would\ you|will\ you|could\ you|can\ you|everyone|everybody|dear|darling|then|already|okay|ok|again|
         at\ once|for\ now|too|as\ well|quickly|if\ you\ can|if\ you\ don't\ mind|at\ the\ moment|currently|
-        for\ a\ bit|by\ any\ chance|when\ you\ can|that\ would\ be\ (?:great|nice|lovely)|pls|plz|thx|cheers|mate|
+        for\ a\ bit|in\ there|
+        by\ any\ chance|when\ you\ can|that\ would\ be\ (?:great|nice|lovely)|pls|plz|thx|cheers|mate|
         love|honey|thank\ you\ so\ much|(?:real|very|really)\ (?:quick|quickly|fast)|
         if\ you\ (?:would|could|please)|as\ soon\ as\ possible|asap|straight\ away|will\ ya|
         would\ ya))+[\s.!?]*$"""
@@ -151,6 +156,8 @@ _ENGLISH: Final = Tongue(
         (?:at|by|from|until|till|before|after|around)\ (?:noon|midnight|sunset|sunrise|dawn|dusk|dinner|bedtime|
         (?:1[0-2]|\d|\d+:\d\d|\d+\ ?(?:am|pm|o'clock))(?!\S|\ (?:percent|degrees))))\b"""
     ),
+    denied=re.compile(r"\b(?:not|never|no|nobody|none|without)\b|n't\b"),
+    there=re.compile(r" (?:in|of|from|at) (?:the )?[\w ]+$"),
     all=_words(
         r"""^(?:in\ )?(?:all|both|everywhere|everything|each|every\ one|every\ room|all\ of\ (?:them|it|these|those)|
         all\ (?:the\ )?(?:rooms|lights|ones)|the\ whole\ house|both\ of\ them)$"""
@@ -199,7 +206,7 @@ _ENGLISH: Final = Tongue(
         (re.compile(r"\bi am back home\b"), "i am home"),
         (re.compile(r"^(?:good)?bye(?: bye)?$"), "goodbye"),
         (re.compile(r"\bi am (?:now|just|all|finally) "), "i am "),
-        (re.compile(r" (?:now|everyone|everybody|all|again|then)$"), ""),
+        (re.compile(r" (?:now|everyone|everybody|all|again|then|house|guys|folks|kids|dear|darling)$"), ""),
     ),
 )
 
@@ -211,7 +218,7 @@ _CHINESE: Final = Tongue(
     closing=_words(
         r"""(?:吧|呗|啊|呀|哦|喔|啦|嘛|哈|哟|嘞|谢谢你|谢谢|多谢|好吗|(?<!运)行吗|可以吗|好不好|行不行|拜托|麻烦了|[\s,，。！!？?.~])+$"""
     ),
-    anywhere=_words(r"请你|请|一下子?|帮我|帮忙|麻烦你|麻烦|顺便|给我|(?<=[开关])个|(?<=[开关调])下(?![来面])"),
+    anywhere=_words(r"请你|请|一下子?|帮我|帮忙|麻烦你|麻烦|顺便|给我|也(?=把?[开关锁打拉调设])|(?<=[开关])个|(?<=[开关调])下(?![来面])"),
     request=((_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以|知道).+?)[吗么]?[?？]?$"), r"\1"),),
     joint=_words(
         r"""\s*[,，。；;!！?？]?\s*(?P<then>然后再|然后|接着再|接着|完了再|(?<!不)再(?!见|[^,，。；]{0,4}(?:[1一]?点|[1一]?些|[高低]?\d+度?$))|并且|并(?!排)|随后)\s*
@@ -228,6 +235,8 @@ _CHINESE: Final = Tongue(
     ),
     first=_words(r"^(?:先|首先)[,，\s]*"),
     but=(
+        _words(r"^(?:把|将)?(?P<but>[^,，。]+?)(?:以外|之外)的(?P<rest>.+)$"),
+        _words(r"^(?:把|将)?(?P<rest>[^,，。]+?)[,，]?除了(?P<but>[^,，。]+?)(?:以外|之外)?[,，]?(?P<wish>[都全]..+)$"),
         _words(
             r"""^(?:把|将)?除(?:了|开|去)?(?P<but>.+?)(?:以外|之外|外面|外)?(?:[,，\s]|的|把)*
             (?:其他|其它|其余|别的|剩下|剩余|另外)(?:的|所有|全部)*(?P<rest>.+)$"""
@@ -250,6 +259,8 @@ _CHINESE: Final = Tongue(
         如果|要是|假如|的时候|(?:分钟|小时|秒钟?|天)(?:之?后|以后)|[点时](?:钟|半|整)?(?:的时候)?(?:打开|开|关|把)|
         等.+再|(?<![亮暗高低大小热冷暖快慢声响])(?:\d|[一二两三四五六七八九十])点(?!儿)|之后|以前|之前|日落|日出|天黑"""
     ),
+    denied=re.compile(r"[不别没勿]|还是"),
+    there=re.compile(r"(?!)"),
     all=_words(r"^(?:都|全|全部|全都|所有|每个|两个|一起)(?:的|房间|地方|要|是|打开|开|关|关掉|关了|都要|都开|都关)*$"),
     article=re.compile(r"^(?:那个|这个|那盏|这盏|就)"),
     control={
@@ -285,7 +296,7 @@ _CHINESE: Final = Tongue(
         (re.compile(r"出去了$"), "出门了"),
         (
             re.compile(
-                r"^(?:我们|咱们|我|咱)?(?:现在|马上|刚刚|刚|已经|下班|放学)*(?:(?:准备|正|要|想|去|得|就|先)+(?=.*了$))?"
+                r"^(?:我们|咱们|我|咱)?(?:一起|一块儿?|现在|马上|刚刚|刚|已经|下班|放学)*(?:(?:准备|正|要|想|去|得|就|先)+(?=.*了$))?"
             ),
             "",
         ),

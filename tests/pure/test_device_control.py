@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from pydantic import ValidationError
 
 from backend_loop.missions.device_control import DeviceControl
-from shared.actions import ACTIONS
+from shared.actions import ACTIONS, CHANGES
 
 DEFINITION = DeviceControl.definition
 DOOR = jsonschema_rs.Draft202012Validator(DEFINITION.row().payload_schema)
@@ -32,7 +32,7 @@ def accepted(payload: dict[str, Any]) -> bool:
     return True
 
 
-@given(action=some.sampled_from([*ACTIONS, "fly"]), value=VALUES)
+@given(action=some.sampled_from([*ACTIONS, *CHANGES, "fly"]), value=VALUES)
 def test_the_door_and_the_type_agree_about_every_action_and_value(action: str, value: Any) -> None:
     payload = {"entity": "light.x", "action": action, "value": value}
     assert DOOR.is_valid(payload) == accepted(payload)

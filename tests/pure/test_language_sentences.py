@@ -9,7 +9,7 @@ import pytest
 
 from tests.pure.meant import meant, rows, sorted_line
 
-LISTS = ("held_out", "second", "third", "fourth", "fifth", "sixth")
+LISTS = ("held_out", "second", "third", "fourth", "fifth", "sixth", "seventh")
 MISSED = {
     "打开观影模式": "no scene of this home is called 观影",
     "麻烦把书房的台灯关一下": "the list has no desk lamp in mind; the only lamp of the study is as good a guess",
@@ -28,6 +28,12 @@ MISSED = {
     "lock the front door for the night": "until when is not understood, where there is a scene of that name",
     "unlock the door for grandma please": "likewise for whom",
     "no more AC in the study, turn it off": "what is told twice in two ways is not understood",
+    "we don't need the AC in the study any more, switch it off": "likewise",
+    "please leave the hall light on": "who wants it to stay on wants it on",
+    "客厅窗帘开了百分之多少": "how far is asked by 多少, and 百分之 is of a number",
+    "我要出门": "who wants to leave has not said that he does",
+    "把电视声音调大": "it is not understood, instead of not known",
+    "开灯还是不开灯": "likewise",
     "run good night": "the scene is called night",
     "睡觉啦晚安": "two phrases of one scene, one after the other, are none",
     "我要睡觉了把灯都关了": "the first half is the phrase of a scene, and the other asks where",

@@ -68,3 +68,64 @@ def test_a_command_with_a_courtesy_is_one_also_with_a_question_mark() -> None:
     assert meant("kitchen light off, please?", "en") == "turn_off light.kitchen"
     assert meant("could you turn the kitchen light off?", "en") == "turn_off light.kitchen"
     assert meant("厨房灯关了好吗？", "zh") == "turn_off light.kitchen"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("close the kitchen blinds all the way", "close cover.kitchen"),
+        ("lower the bedroom blinds all the way", "close cover.bedroom"),
+        ("dim the kitchen light all the way", "set_brightness light.kitchen 1"),
+        ("turn the kitchen light all the way down", "set_brightness light.kitchen 1"),
+        ("close the bedroom blinds 30 percent", "set_position cover.bedroom 70"),
+        ("bedroom blinds three quarters closed", "set_position cover.bedroom 25"),
+        ("lower the bedroom blinds to 30 percent", "set_position cover.bedroom 30"),
+        ("turn the volume up 10", "change_volume media_player.living_room 10"),
+        ("raise the kitchen blinds 20 percent", "change_position cover.kitchen 20"),
+        ("lower the kitchen light", "change_brightness light.kitchen -20"),
+        ("turn on the heating in the study", "set_mode climate.study heat"),
+        ("卧室窗帘关三分之一", "set_position cover.bedroom 67"),
+        ("卧室窗帘关到百分之三十", "set_position cover.bedroom 30"),
+        ("卧室窗帘关到最大", "!not_understood"),
+        ("打开书房的暖气", "set_mode climate.study heat"),
+        ("客厅灯四成亮", "!not_understood"),
+    ],
+)
+def test_the_way_that_a_verb_points_is_heard(text: str, want: str) -> None:
+    assert meant(text, "en" if text.isascii() else "zh") == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("turnoff the kitchenlight", "turn_off light.kitchen"),
+        ("trun on the bed room light", "turn_on light.bedroom"),
+        ("opne the bedroom curtians", "open cover.bedroom"),
+        ("livingroom ac off", "turn_off climate.living_room"),
+        ("turn on the hall way light", "turn_on light.hall"),
+        ("打開客廳的燈", "turn_on light.living_room"),
+        ("門鎖了嗎", "look lock.front_door lock=locked"),
+        ("turn on the clock", "!no_such_device"),
+        ("turn on the nightlight", "!no_such_device"),
+        ("dont turn on the kitchenlight", "!not_understood"),
+        ("neevr opne the front door", "!not_understood"),
+    ],
+)
+def test_haste_and_another_script_change_nothing(text: str, want: str) -> None:
+    assert meant(text, "en" if text.isascii() else "zh") == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("AC study on", "turn_on climate.study"),
+        ("lights off, all of them", lights("turn_off *")),
+        ("厨房走廊书房的灯全部打开", lights("turn_on *", "living_room", "bedroom")),
+        ("should the kitchen blinds be closed", "!not_understood"),
+        ("can the oven be on", "!not_understood"),
+        ("kitchen light on off", "!not_understood"),
+        ("kitchen light not on", "!not_understood"),
+    ],
+)
+def test_words_in_no_order_are_read_only_where_each_is_known(text: str, want: str) -> None:
+    assert meant(text, "en" if text.isascii() else "zh") == want
