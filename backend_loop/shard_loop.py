@@ -22,7 +22,8 @@ from backend_loop.slots import Slots
 from backend_loop.spawning import Spawning
 from backend_loop.speech.ears import Ears
 from backend_loop.store import Claimed, LapsedError, LostError, Store
-from backend_loop.suspects import Suspect, Suspects, is_suspect
+from backend_loop.suspects import Suspect, Suspects
+from backend_loop.suspicion import is_suspect
 from backend_loop.webhooks.sender import Webhooks
 from shared.errors import RedisAwayError
 from shared.home import EMPTY, Inventory
@@ -252,7 +253,7 @@ class ShardLoop:
     def _start(self, claimed: Claimed) -> None:
         definition = self._types[claimed.kind]
         runner: Runner | Suspect
-        if is_suspect(claimed):
+        if is_suspect(claimed.losses):
             runner = Suspect(claimed, definition, self._store, self._suspects)
         else:
             runner = Runner(claimed, definition, self._store, self._outside, self._crowded)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from backend_loop.lease import Lease
 from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.store import REFUSED_S, Claimed
+from backend_loop.suspicion import Losses
 from shared import keys
 from shared.errors import RedisAwayError
 from shared.redis import Link
@@ -13,10 +14,10 @@ from shared.settings import Settings
 
 
 class Standing(NamedTuple):
-    """How many commits there are, how many workers died with it since a handler got on, and what was kept of it."""
+    """How many commits there are, what workers it has cost, and what was kept of it."""
 
     rev: int
-    deaths: int
+    losses: Losses
     document: bytes
 
 
@@ -70,9 +71,9 @@ class SoloVerbs:
         while True:
             try:
                 await self._link.up()
-                names = ("rev", "deaths", "document")
-                rev, deaths, text = await self._link.call("HMGET", keys.mission(self._shard, task_id), *names)
-                return Standing(int(rev or 0), int(deaths or 0), text or b"")
+                names = ("rev", "deaths", "toll", "document")
+                rev, deaths, toll, text = await self._link.call("HMGET", keys.mission(self._shard, task_id), *names)
+                return Standing(int(rev or 0), Losses(int(deaths or 0), int(toll or 0)), text or b"")
             except RedisAwayError:
                 await asyncio.sleep(REFUSED_S[0])
 

@@ -11,6 +11,7 @@ from backend_loop.lease import Lease
 from backend_loop.machine import End, Reaction, Transition
 from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.reporting import Reports
+from backend_loop.suspicion import Losses
 from shared import keys
 from shared.errors import RedisAwayError, RedisUnknownError
 from shared.flights import Flights
@@ -61,11 +62,17 @@ class Claimed(NamedTuple):
     intent: str
     again: bool
     unread: tuple[bytes, ...]
+    toll: int = 0
 
     @property
     def correlation_id(self) -> str:
         """The root's id."""
         return self.root or self.task_id
+
+    @property
+    def losses(self) -> Losses:
+        """What workers it has cost."""
+        return Losses(self.deaths, self.toll)
 
     @property
     def kind(self) -> str:
@@ -355,6 +362,7 @@ def _claimed(owner: str, row: list[Any]) -> Claimed:
         lane,
         intent,
         again,
+        toll,
         unread,
     ) = row
     return Claimed(
@@ -379,4 +387,5 @@ def _claimed(owner: str, row: list[Any]) -> Claimed:
         intent.decode(),
         again == b"1",
         tuple(unread),
+        int(toll),
     )

@@ -20,6 +20,7 @@ from backend_loop.rows import rows_of
 from backend_loop.solo import CUT_S, READY, Facts, packed
 from backend_loop.solo_verbs import SoloVerbs
 from backend_loop.store import Claimed, LostError, Store, prepare
+from backend_loop.suspicion import DEATHS, Losses, is_convicted
 from shared.errors import RedisAwayError
 from shared.logs import get
 from shared.redis import Link
@@ -27,9 +28,6 @@ from shared.settings import Settings
 from shared.status import ErrorCode, Status
 
 log = get(__name__)
-
-DEATHS: Final = 2
-"""From so many deaths on a mission is a suspect."""
 
 OWNER: Final = "solo-"
 """What the id of an owner begins with that carries nothing else; takeover knows it by that."""
@@ -39,11 +37,6 @@ START_S: Final = 60.0
 
 AGAIN_S: Final = 1.0
 """Pause before a mission is handed back whose child could not be begun."""
-
-
-def is_suspect(claimed: Claimed) -> bool:
-    """Whether a mission is to run alone."""
-    return claimed.deaths >= DEATHS
 
 
 class Suspects:
@@ -206,10 +199,10 @@ class Suspect:
     async def _bury(self, fate: str) -> None:
         """The end that it has brought about: a dead letter, unless the child had committed meanwhile."""
         claimed, consumed = self.claimed, len(self.claimed.unread)
-        message = f"it was run alone, after {claimed.deaths} workers had died with it, and its process {fate}"
+        message = f"it was run alone, {_since(claimed.losses)}, and its process {fate}"
         try:
             # asked each time: what the child committed under our fence before its handler got on is no reprieve
-            while (now := await self._verbs.standing(claimed.task_id)).deaths == claimed.deaths:
+            while is_convicted(claimed.losses, (now := await self._verbs.standing(claimed.task_id)).losses):
                 reaction, text = _buried(claimed._replace(document=now.document), self._definition, message)
                 rows = rows_of(reaction, claimed, None, 0)
                 commit = prepare(
@@ -251,6 +244,12 @@ def _buried(claimed: Claimed, definition: MissionType, message: str) -> tuple[Re
 def _failed(course: Course) -> Course:
     ended = course._replace(state=Status.FAILED, status=Status.FAILED, failed_in=course.state)
     return ended._replace(waiting_for=None, awaited=None, wake_at=None, transitions=course.transitions + 1)
+
+
+def _since(losses: Losses) -> str:
+    if losses.deaths >= DEATHS:
+        return f"after {losses.deaths} workers had died with it"
+    return "since workers died with it again and again, though it got on a little each time"
 
 
 def _fate(status: int) -> str:

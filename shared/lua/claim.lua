@@ -5,11 +5,11 @@
 --           10 retention_ms  11 dead_retention_ms
 -- Answers   LOST, or {epoch ms, ms until something is due, {id fence rev seq type version state document envelope
 --           deadline deaths run key_run target started_at root lane intent again(1: it was leased before, with
---           nothing committed since) {unread entries}}*}
+--           nothing committed since) toll {unread entries}}*}
 -- Invariant what is answered is leased by this owner under a raised fence (P2); nothing that is not due, not ready or
 --           alive is moved (P6, P7, P9, P13). At most 50 missions, and never more than the free slots.
--- Guarded by tests/redis/mutants.txt: test_claim.py test_takeover.py test_parking.py test_lanes.py test_fairness.py
---           test_permit.py test_dead_letters.py test_inherit.py test_replay.py
+-- Guarded by tests/redis/mutants.txt: test_claim.py test_takeover.py test_toll.py test_parking.py test_lanes.py
+--           test_fairness.py test_permit.py test_dead_letters.py test_inherit.py test_replay.py
 local owner, renew, poll = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5])
 local BATCH, LOOKED_AT = 50, 200
 
@@ -34,11 +34,12 @@ end
 for _, id in ipairs(call('ZRANGE', P .. 'timers', '-inf', now, 'BYSCORE', 'LIMIT', 0, BATCH)) do attempt(wake, id) end
 
 -- Lapsed owners, seen so at two looks two renewals apart: their missions go back to their lanes, deaths counted (P7, P8)
--- An owner "solo-…" carried nothing else: after three of them it is the mission that kills.
-local SOLO_DEATHS = 3
+-- An owner "solo-…" carried nothing else: after three of them it is the mission that kills. The toll is what checkpoints
+-- pay back, one each: it is bounded, so that who has had bad luck for long gets clear of it.
+local SOLO_DEATHS, A_DEATH, MOST_TOLL = 3, 10, 60
 local function reclaim(id, other)
   local m = call('HMGET', record(id), 'place', 'owner', 'lane', 'order', 'type', 'status', 'state', 'rev', 'seq',
-    'watchers', 'permits')
+    'watchers', 'permits', 'toll')
   if m[1] ~= 'leased' or m[2] ~= other then return end
   if string.sub(other, 1, 5) == 'solo-' and call('HINCRBY', record(id), 'solo_deaths', 1) >= SOLO_DEATHS then
     return fail(id, read(id), 'worker_lost', 'three workers that ran nothing else were lost with it',
@@ -47,7 +48,8 @@ local function reclaim(id, other)
   if m[11] then drop_permits(id, m[11]) end
   local seq, status = (m[9] or 0) + 1, status_in_lane(m[6], m[8])
   local deaths = call('HINCRBY', record(id), 'deaths', 1)
-  call('HSET', record(id), 'place', 'lane', 'status', status, 'seq', seq)
+  local toll = math.min((m[12] or 0) + A_DEATH, MOST_TOLL)
+  call('HSET', record(id), 'place', 'lane', 'status', status, 'seq', seq, 'toll', toll)
   to_lane(id, m[3], m[4])
   count(m[5], m[6], m[7], -1)
   count(m[5], status, m[7], 1)
@@ -86,7 +88,8 @@ end
 local taken, looked, fence, held, turn = {}, 0, nil, {}, now
 local function knows(kind) return string.find(ARGV[9], ',' .. kind .. ',', 1, true) end
 local FIELDS = {'place', 'type', 'version', 'rev', 'seq', 'status', 'state', 'document', 'envelope', 'deadline', 'deaths',
-  'run', 'target', 'unread', 'started_at', 'watchers', 'root', 'parked_at', 'key_run', 'lane', 'intent', 'leased_at'}
+  'run', 'target', 'unread', 'started_at', 'watchers', 'root', 'parked_at', 'key_run', 'lane', 'intent', 'leased_at',
+  'toll'}
 local function lease(id, m)
   local unread = (m[14] or '0') ~= '0' and call('LRANGE', P .. 'inbox:' .. id, 0, -1) or {}
   fence = fence or call('INCR', P .. 'fence')
@@ -109,7 +112,8 @@ local function lease(id, m)
   held[#held + 1] = id
   if #unread > 0 then call('SADD', P .. 'signals:' .. owner, id) end
   taken[#taken + 1] = {id, fence, rev, seq, m[2], m[3], m[7], m[8] or '', m[9], m[10], m[11] or '0', m[12] or '1',
-    m[19] or m[12] or '1', m[13] or '', started, m[17] or '', m[20], m[21] or '', m[22] == rev and '1' or '', unread}
+    m[19] or m[12] or '1', m[13] or '', started, m[17] or '', m[20], m[21] or '', m[22] == rev and '1' or '', m[23] or '0',
+    unread}
 end
 local function park(id, m, kind)
   local since = m[18] or now

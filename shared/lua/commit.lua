@@ -13,12 +13,12 @@
 -- Invariant written only if leased by this owner under this fence and rev, with no entry unread (P2, P3), and an act only
 --           if no newer intent exists (P11); a refused or failed item changes nothing and never fails its neighbours (P4).
 -- Guarded by tests/redis/mutants.txt: test_parking.py test_commit.py test_permit.py test_latest.py test_dead_letters.py
---           test_deaths.py test_inherit.py test_offer.py test_pause.py test_outbox.py test_checkpoint.py
+--           test_deaths.py test_inherit.py test_offer.py test_pause.py test_outbox.py test_checkpoint.py test_toll.py
 --           test_progress.py test_deposit.py
 local owner, retention, dead_retention = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local answers, left, retired = {now}, {}, {}
 local FIELDS = {'place', 'owner', 'fence', 'rev', 'seq', 'unread', 'type', 'status', 'state', 'watchers', 'deaths', 'permits',
-  'parked_at'}
+  'parked_at', 'toll'}
 -- what is asked of those that do not stay
 local LEAVING = {'target', 'lane', 'order', 'created_at', 'started_at', 'base', 'latest', 'intent', 'acted', 'deadline',
   'parent', 'run', 'progress'}
@@ -84,9 +84,10 @@ local function apply(i, id, m)
   end
   if ENTERS[act] then set('acted', '1') end
   -- What says nothing of a handler's outcome (P8): an act entered anew, a wait for a permit, a checkpoint with nothing
-  -- new; it may kill yet
+  -- new; it may kill yet. One with something new pays a part of the toll, an answer all of it
   local got_on = act == 'kept' or events ~= '' and waiting_for ~= 'permit' and act ~= 'runs'
   if got_on and (m[11] or '0') ~= '0' then set('deaths', '0'); set('solo_deaths', '0') end
+  if got_on and (m[14] or '0') ~= '0' then set('toll', act == 'kept' and m[14] - 1 or '0') end
   if consumed ~= '0' then
     set('unread', '0')
     call('DEL', P .. 'inbox:' .. id)

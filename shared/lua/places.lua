@@ -15,7 +15,7 @@
 --   place owner fence leased_at(its rev then) status ready_at wake_at parked_at paused_at watchers started_at  the places
 --   parent(id and run, of a child) origin(age of its root's intent) children(1: it has spawned some)
 --   base(own priority, while a higher one is inherited) was(COMPENSATING, while paused)
---   deaths solo_deaths permits(scopes, by space) queued(scope it wants a permit of, and since when)
+--   deaths solo_deaths toll(of deaths, which checkpoints pay back) permits(scopes, by space) queued(scope it wants a permit of, and since when)
 --   state rev seq document waiting_for run key_run acted failed_in                  the lease holder's, by commit only
 --   progress(the newest, JSON) progress_at                                          the lease holder's too, by any script
 --   unread                                                                          entries in the inbox

@@ -28,7 +28,7 @@ if from == 'start' and string.find(more[3] or '', '^{"') and string.find(more[3]
   call('HSET', record(id), 'document', ANEW .. string.sub(more[3], 2))
 end
 call('HSET', record(id), 'state', state, 'status', status, 'run', run + 1, 'order', order, 'deadline', deadline,
-  'deaths', 0, 'solo_deaths', 0, 'waiting_for', '', 'wake_at', '', 'ready_at', now,
+  'deaths', 0, 'solo_deaths', 0, 'toll', 0, 'waiting_for', '', 'wake_at', '', 'ready_at', now,
   'origin', string.format('%.0f', now * 4096 + order % 4096),
   'key_run', (key == 'new' or envelope ~= '') and run + 1 or more[2] or run)
 call('HDEL', record(id), 'failed_in', 'acted', 'parked_at', 'base', 'progress', 'progress_at')

@@ -12,7 +12,8 @@ from backend_loop.mission import Mission, state, undo
 from backend_loop.outcomes import Go, Outcome
 from backend_loop.solo import Facts, packed, unpacked
 from backend_loop.store import Claimed
-from backend_loop.suspects import _buried, is_suspect
+from backend_loop.suspects import _buried
+from backend_loop.suspicion import is_suspect
 from shared.settings import Settings
 from shared.status import Status
 
@@ -74,7 +75,7 @@ def claimed(**fields: Any) -> Claimed:
 
 @pytest.mark.parametrize(("deaths", "alone"), [(0, False), (1, False), (2, True), (3, True)])
 def test_p8_from_the_third_claim_after_two_deaths_it_runs_alone(deaths: int, alone: bool) -> None:
-    assert is_suspect(claimed(deaths=deaths)) is alone
+    assert is_suspect(claimed(deaths=deaths).losses) is alone
 
 
 def test_a_mission_arrives_as_it_was_claimed_whatever_its_bytes_are() -> None:

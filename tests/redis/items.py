@@ -69,6 +69,7 @@ class Taken(NamedTuple):
     lane: str
     intent: str
     again: bool
+    toll: int
     unread: tuple[str, ...]
 
     def write(self, move: Move = "stay", **changes: Any) -> "Write":
@@ -170,6 +171,6 @@ def answer(raw: Any) -> Answer:
 def taken(row: list[Any]) -> Taken:
     """One row of a claim."""
     texts = {n: row[n].decode() for n in (0, 4, 6, 13, 15, 16, 17)}
-    numbers = {n: int(row[n]) for n in (1, 2, 3, 5, 9, 10, 11, 12, 14)}
-    entries = {18: row[18] == b"1", 19: tuple(one.decode() for one in row[19])}
+    numbers = {n: int(row[n]) for n in (1, 2, 3, 5, 9, 10, 11, 12, 14, 19)}
+    entries = {18: row[18] == b"1", 20: tuple(one.decode() for one in row[20])}
     return Taken._make({**dict(enumerate(row)), **texts, **numbers, **entries}.values())

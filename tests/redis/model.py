@@ -119,7 +119,7 @@ class Model(Places):
         m.key_run = m.run if key == "new" else m.key_run
         m.state = m.failed_in if start == "failed_state" else "START"
         m.status = "WAITING" if m.rev else "PENDING"
-        m.deaths = m.solo_deaths = 0
+        m.deaths = m.solo_deaths = m.toll = 0
         m.armed, m.due, m.over, m.old = True, False, False, False
         m.dead, m.failed_in, m.acted, m.parked_at, m.wake_at, m.waiting_for = False, "", False, None, None, ""
         m.progress = ""
@@ -157,6 +157,7 @@ class Model(Places):
         m.rev, m.seq = m.rev + 1, m.seq + len(write.events)
         if write.midway == "kept" or (write.events and write.waiting_for != "permit" and not write.midway):
             m.deaths = m.solo_deaths = 0
+            m.toll = max(0, m.toll - 1) if write.midway == "kept" else 0
         if write.progress:
             m.progress = write.progress
             if write.move not in ("end", "bury"):
@@ -304,6 +305,7 @@ class Model(Places):
                 self._fail(m)
                 return
         m.deaths += 1
+        m.toll = min(m.toll + 10, 60)
         self.drop_permits(m)
         self.to_lane(m)
         self.rest(m)

@@ -31,6 +31,7 @@ class Mission:
     key_run: int = 1
     deaths: int = 0
     solo_deaths: int = 0
+    toll: int = 0
     started: bool = False
     wake_at: int | None = None
     waiting_for: str = ""

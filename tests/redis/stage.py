@@ -36,7 +36,7 @@ class Stage(Time, Operators):
         for one in claim.taken:
             m = self.model.missions[one.task_id]
             assert one[1:4] == (m.fence, m.rev, m.seq)
-            assert (one.unread, one.deaths, one.state) == (tuple(m.unread), m.deaths, m.state)
+            assert (one.unread, one.deaths, one.toll, one.state) == (tuple(m.unread), m.deaths, m.toll, m.state)
             assert (one.run, one.key_run) == (m.run, m.key_run)
             assert one.lane.partition(":")[0] in (m.own, m.priority)  # it may have been raised since, by the same claim
             assert one.fence > self.leased.get(one.task_id, 0)
@@ -266,7 +266,7 @@ def _lines(shard: Shard, model: Places) -> None:
 def _same(shard: Shard, m: Mission) -> None:
     record = shard.get("mission", m.task_id)
     assert (record["place"], record["status"], record["state"]) == (m.place, m.status, m.state)
-    names = ("rev", "seq", "fence", "deaths", "solo_deaths", "order")
+    names = ("rev", "seq", "fence", "deaths", "solo_deaths", "toll", "order")
     numbers = {name: int(record.get(name, 0)) for name in names}
     assert numbers == {name: getattr(m, name) for name in names}
     assert (record["lane"], record.get("base", "")) == (f"{m.priority}:default:a", m.base)

@@ -111,7 +111,8 @@ def test_the_deaths_of_the_run_before_are_forgotten(verbs: Verbs) -> None:
     assert verbs.place("m") == "ended"
     verbs.replay("m")
 
-    assert verbs.take("solo-9", 1)["m"].deaths == 0
+    again = verbs.take("solo-9", 1)["m"]
+    assert (again.deaths, again.toll) == (0, 0)
     verbs.set_score("owners", "solo-9", 1)
     for _ in range(2):
         verbs.claim("other", 0, renew_ms=0)
