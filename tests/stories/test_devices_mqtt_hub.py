@@ -186,3 +186,19 @@ async def test_a_cancelled_act_is_cancelled_whatever_the_library_makes_of_it(dev
     await asyncio.wait({saying})
     hub._client = real
     assert saying.cancelled()
+
+
+async def test_many_that_are_dead_keep_no_other_from_being_asked(lamp: Lamp, devices: MqttDevices) -> None:
+    devices._looks = asyncio.Semaphore(1)
+    dead = Lamp(lamp.line, "dead")
+    dead.answers = False
+    await lamp.begin(dead)
+    await eventually(lambda: dead.entity in devices.known())
+    waiting = asyncio.create_task(devices.observe(dead.entity, deadline=soon(120)))
+    await lamp.line.hear(f"{dead.topic}/get")
+    assert (await devices.observe(LAMP, deadline=soon(60))).value["power"] == "off"
+    assert not waiting.done()
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    assert (await devices.observe(LAMP, deadline=soon(60))).value["power"] == "off"
+    assert devices._looks._value == 1, "each has given back what it had, once"

@@ -37,7 +37,7 @@ WORD_S: Final = 0.5
 """How long a device may take to say something to an act; then it is looked at all the same."""
 
 MOST_LOOKS: Final = 64
-"""Devices that are asked at a time."""
+"""Devices that are asked at a time; who takes longer than `SHORT_S` to answer keeps no other from being asked."""
 
 MOST_ASKS: Final = 5
 """How often a device is asked for one reading: one that is moved again and again is believed in the end."""
@@ -51,6 +51,18 @@ Bindings = Callable[[], Mapping[str, str]]
 
 def _unbound() -> Mapping[str, str]:
     return {}
+
+
+class _Turn:
+    """A place among those who ask, from its taking on; it ends once."""
+
+    def __init__(self, among: asyncio.Semaphore) -> None:
+        self._among, self._mine = among, True
+
+    def end(self) -> None:
+        if self._mine:
+            self._mine = False
+            self._among.release()
 
 
 class MqttDevices:
@@ -107,10 +119,13 @@ class MqttDevices:
                 await self._looks.acquire()
         except TimeoutError:
             raise DeviceUnreachable(f"{entity} was not asked in time: many are asked at once") from None
+        turn = _Turn(self._looks)
+        ending = asyncio.get_running_loop().call_later(SHORT_S, turn.end)
         try:
             return await self._asked(entity, line, deadline)
         finally:
-            self._looks.release()
+            ending.cancel()
+            turn.end()
 
     async def act(
         self, command: Command, *, key: str, fence: int, deadline: float, traceparent: str | None = None
