@@ -24,7 +24,7 @@ from backend_loop.outcomes import Fail, Go, Outcome, WaitForChildren
 from backend_loop.retry import Retry as Policy
 from backend_loop.services import ServiceRefused, ServiceUnavailable
 from backend_loop.toolbox import ChildMission, Toolbox
-from shared.status import Priority
+from shared.status import Priority, Reason
 
 MOST: Final = 1_000
 """Gadgets of a rollout; for more of them, one for each model, say."""
@@ -131,9 +131,9 @@ class FirmwareRollout(Mission):
         if not all(one.ended for one in (*there, *back)):
             return WaitForChildren("ended", bound=tools.payload.at_once)
         if back:
-            failed = [one for one in back if not one.succeeded and _said(one) not in {"overridden", "superseded"}]
-            if failed:
-                return Fail(f"{len(failed)} of {len(back)} could not be flashed back, {_first(_line(failed[0]))}")
+            stay = [one for one in back if not one.succeeded and _said(one) not in {"overridden", "superseded"}]
+            if stay:
+                return Fail(f"{len(stay)} of {len(back)} could not be flashed back, {_first(_line(stay[0]))}")
             return None
         version, before = tools.payload.version, tools.context.before
         touched = [gadget for one in there if _said(one) not in UNTOUCHED and (gadget := one.name) in before]
@@ -196,8 +196,7 @@ class FirmwareRollout(Mission):
         }
         if not context.stopped:
             return Go("reported", result)
-        first = f", {_first(bad[0])}" if bad else ""
-        return Go("child_failed", result, detail=f"{len(bad)} of {context.total} failed{first}")
+        return Go("child_failed", result, detail=failed(bad, context.total))
 
 
 Tools = Toolbox[FirmwareRollout.Payload, FirmwareRollout.Context]
@@ -249,12 +248,19 @@ def _line(update: ChildMission) -> dict[str, Any]:
     """What the report says of one."""
     message = None if update.error is None else update.error.get("message")
     return {
-        "gadget": update.name,
+        "gadget": (update.name or "").removeprefix(BACK),
         "status": update.status,
         "said": _said(update),
         "message": message,
         "task_id": update.task_id,
     }
+
+
+def failed(bad: Sequence[Mapping[str, Any]], total: int) -> str:
+    """What has gone wrong, by the lines of those that did not succeed; who was told to end has not failed himself."""
+    own = [line for line in bad if line["said"] != Reason.REQUESTED]
+    ended = f" and {len(bad) - len(own)} were told to end" if len(own) < len(bad) else ""
+    return f"{len(own)} of {total} failed{ended}" + (f", {_first(own[0])}" if own else "")
 
 
 def _first(line: Mapping[str, Any]) -> str:

@@ -29,7 +29,9 @@ FIRST_LOOK_S: Final = 0.1
 LOOK_AGAIN: Final = frozenset({"offline", "busy", "changed"})
 """Refusals of a flash that say: it is not what you have looked at any more."""
 
-Gadget = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9._-]+$", examples=["gadget.0001"])]
+Gadget = Annotated[
+    str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$", examples=["gadget.0001"])
+]
 Version = Annotated[str, Field(min_length=1, max_length=50, pattern=r"^[A-Za-z0-9._+-]+$", examples=["2.0.0"])]
 
 
@@ -73,7 +75,9 @@ class FirmwareUpdate(Mission):
             return Retry(str(fault), ErrorCode.DEVICE_UNREACHABLE, fault.after_s)
         except ServiceRefused as fault:
             return Fail(str(fault), ErrorCode.DEVICE_REFUSED)
-        if not gadget["online"] or gadget["flashing"] is not None:
+        # the service knows what it has flashed also of who is not there: what is not to be replaced is not waited for
+        never = payload.replaces not in {None, gadget["version"]} and gadget["flashing"] is None
+        if (not gadget["online"] and not never) or gadget["flashing"] is not None:
             return _away(tools, gadget)
         context.before, context.seen, context.away_since = gadget["version"], gadget["flash"], None
         if gadget["version"] == payload.version:
