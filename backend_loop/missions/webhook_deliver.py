@@ -41,10 +41,13 @@ def _meant(url: str) -> str:
     """
     try:
         target = httpx.URL(url)
-    except httpx.InvalidURL as error:
+        host = target.host
+    except (httpx.InvalidURL, UnicodeError) as error:  # the second one of a name that is no Punycode
         raise ValueError(f"no URL: {error}") from error
-    if not target.host or target.userinfo or not (target.port is None or 0 < target.port < 65_536):
+    if not host or target.userinfo:
         raise ValueError("no URL with a host, and without credentials")
+    if target.port is not None and not 0 < target.port < 65_536:
+        raise ValueError(f"no URL: {target.port} is no port from 1 to 65535")
     return url
 
 
