@@ -71,11 +71,16 @@ class Home:
 
     def fresh(self) -> None:
         """Every lamp off, nothing broken, nothing held: for a home that several tests share."""
-        for device in self._json(self.http.get("/devices"))["devices"]:
+        for device in self._listed():
             self.release(device["entity"])
             self.faults(device["entity"])
+        for device in self._listed():  # anew: what was held may have switched something on
             if device["value"].get("power") == "on":
                 self.hand(device["entity"], power="off")
+
+    def _listed(self) -> list[dict[str, Any]]:
+        devices: list[dict[str, Any]] = self._json(self.http.get("/devices"))["devices"]
+        return devices
 
     def end(self, signum: int = signal.SIGTERM) -> int:
         """Stop it and give its exit code."""

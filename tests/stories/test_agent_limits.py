@@ -110,7 +110,7 @@ async def test_a_model_that_is_not_well_is_asked_again_and_nothing_is_done_twice
 
 
 async def test_a_model_that_refuses_ends_it_with_what_was_done(agents: Agents) -> None:
-    agents.home.hold(STUDY, "act")
+    agents.home.hold(STUDY, "act", every=True)
     one = await agents.send("turn on the lamp in the study")
     agents.home.when_held(STUDY)
     agents.outside.faults("model", refuses=True)
@@ -137,7 +137,7 @@ async def test_a_cancel_reaches_a_thinking_model_and_a_tool_under_way(agents: Ag
     await agents.state(one, "THINKING")
     await agents.front.cancel(one)
     assert (await agents.front.end(one))["reason"] == "requested"
-    agents.home.hold(STUDY, "observe")
+    agents.home.hold(STUDY, "observe", every=True)
     other = await agents.send("turn on the lamp in the study")
     agents.home.when_held(STUDY)
     await agents.state(other, "ACTING", "WAITING")

@@ -50,7 +50,7 @@ async def test_what_a_device_shows_now_is_said_with_when_it_was_seen(home: Home,
 
 
 async def test_a_look_does_not_queue_behind_an_act(home: Home, door: Door) -> None:
-    home.hold(LAMP, "act")
+    home.hold(LAMP, "act", every=True)
     act = await door.send("turn_on")
     await door.held()
     assert (await ask(door, {"entity": LAMP}))["result"]["value"]["power"] == "off"
