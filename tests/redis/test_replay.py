@@ -98,7 +98,7 @@ def test_one_that_never_committed_is_pending_again(verbs: Verbs) -> None:
     assert (record["status"], record["state"], record.get("parked_at")) == ("PENDING", "START", None)
     assert faults(read(verbs.redis)) == []
     verbs.take("w1")
-    assert verbs.sweep(park_limit_ms=1000)[0] == 0, "the limit of parking counts anew"
+    assert verbs.sweep(park_limit_ms=60_000)[0] == 0, "the limit of parking counts anew"
 
 
 def test_the_deaths_of_the_run_before_are_forgotten(verbs: Verbs) -> None:

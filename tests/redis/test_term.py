@@ -35,14 +35,14 @@ def test_nobody_else_leads_meanwhile_and_hears_how_long(verbs: Verbs) -> None:
     _, term, _ = _campaign(verbs, "a", HOUR_MS)
     word, held, left = _campaign(verbs, "b")
     assert (word, held) == ("HELD", term)
-    assert HOUR_MS - 5000 < left <= HOUR_MS
+    assert HOUR_MS - 60_000 < left <= HOUR_MS
     assert _state(verbs)["holder"] == "a"
 
 
 def test_a_renewal_keeps_the_term_and_lengthens_it(verbs: Verbs) -> None:
     _, term, _ = _campaign(verbs, "a", 5000)
     assert _campaign(verbs, "a", HOUR_MS) == ("LEADS", term, HOUR_MS)
-    assert int(_state(verbs)["until"]) > verbs.now() + HOUR_MS - 5000
+    assert int(_state(verbs)["until"]) > verbs.now() + HOUR_MS - 60_000
 
 
 def test_a_lapsed_term_is_followed_by_the_next_one(verbs: Verbs) -> None:
