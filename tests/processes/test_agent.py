@@ -96,7 +96,7 @@ async def test_b01_b49_workers_that_die_with_a_thinking_model_lose_nothing(redis
                 outside.faults("model", slow_s=60, times=2)  # its second thought takes for ever, twice
                 home.release(STUDY)
                 for left in (1, None):
-                    await eventually(partial(held, outside, left), 30, "the model was asked, and thinks")
+                    await eventually(partial(held, outside, left), what="the model was asked, and thinks")
                     worker.kill()
                     await worker.start()
                 document = await front.end(one)

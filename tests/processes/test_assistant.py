@@ -73,7 +73,7 @@ async def test_a_kill_at_every_commit_boundary_unlocks_the_door_once(
         client_of(stack) as front,
     ):
         workers = await mortal(stack, home, deaths)
-        await eventually(lambda: furnished(front), 30, "the foreground has taken the home in")
+        await eventually(lambda: furnished(front), what="the foreground has taken the home in")
         whole = await unlock(front, NAMES[0])
         await check(front, home, NAMES[0], whole)
         count = commits(stack, whole[victim])

@@ -52,11 +52,11 @@ class Work:
 
     async def kept(self, items: int) -> None:
         """Wait until so many are durable."""
-        await eventually(lambda: f"kept-{items}" in self.words("kept-"), within=40, what=f"{items} items are kept")
+        await eventually(lambda: f"kept-{items}" in self.words("kept-"), what=f"{items} items are kept")
 
     async def begun(self, times: int) -> str:
         """Wait until its handler has begun so often; in which process it did last."""
-        await eventually(lambda: len(self.words("begin-")) >= times, within=40, what=f"it has begun {times} times")
+        await eventually(lambda: len(self.words("begin-")) >= times, what=f"it has begun {times} times")
         return self.words("begin-")[times - 1]
 
     async def suspected(self) -> None:

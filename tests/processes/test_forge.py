@@ -32,7 +32,7 @@ def test_it_ends_as_python_ends(tmp_path: Path, code: str, ends: int) -> None:
     for name in ("forked", "python"):
         with (tmp_path / name).open("wb") as file:
             if name == "forked":
-                code_is = forked(("-c", code), env=ENV, stdout=file, stderr=file).wait(30)
+                code_is = forked(("-c", code), env=ENV, stdout=file, stderr=file).wait(60)
             else:
                 code_is = subprocess.call((sys.executable, "-c", code), env=ENV, stdout=file, stderr=file)
         assert code_is == ends
@@ -59,7 +59,7 @@ def test_it_can_lead_a_session_and_be_killed(tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0)
     process.kill()
-    assert process.wait(30) == -signal.SIGKILL == process.poll()
+    assert process.wait(60) == -signal.SIGKILL == process.poll()
 
 
 def test_it_does_not_outlive_the_tests(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ async def test_two_workers_never_have_more_under_way_than_the_dependency_bears(
     assert service.most() == 2
     assert len({visit.caller for visit in service.visits}) == 2, "both workers called"
     assert Counter(visit.task for visit in service.visits) == Counter(ids), "once each"
-    assert time.monotonic() - began < 30, "a freed permit wakes the next one, nobody waits for a timer"
+    assert time.monotonic() - began < 60, "a freed permit wakes the next one, nobody waits for a timer"
     assert permits(stack, "dep:bank") == 0
 
 

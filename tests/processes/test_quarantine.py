@@ -47,7 +47,7 @@ async def begun_in(stack: Stack, task_id: str, times: int) -> list[int]:
         found = [int(line[0].partition("-")[2]) for line in lines]
         return found if len(found) >= times else []
 
-    return await eventually(pids, within=30, what=f"{task_id} has begun {times} times")
+    return await eventually(pids, what=f"{task_id} has begun {times} times")
 
 
 async def suspect(stack: Stack, front: Front, gate: Path, **env: str) -> tuple[str, int]:

@@ -105,7 +105,7 @@ async def test_b17_whoever_thaws_after_its_takeover_spoils_nothing(redis_url: st
         assert await exported(front, one) == undisturbed
         old.thaw()
         _signal_children(old, signal.SIGCONT)
-        await eventually(lambda: "lease lost" in old.tail(10**6), 30, "it has seen that it was overtaken")
+        await eventually(lambda: "lease lost" in old.tail(10**6), what="it has seen that it was overtaken")
         assert await old.stop() == 0
         assert await exported(front, one) == undisturbed
         assert [path.name for path in _files(stack, one)] == ["report.csv"], "no part is left behind"
