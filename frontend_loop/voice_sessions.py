@@ -44,6 +44,9 @@ QUIET_S: Final = 5.0
 UNDERSTOOD_S: Final = 30.0
 """For so long an answer is waited for, once somebody has ended."""
 
+SLOWLY: Final = 2.0
+"""So many times as long as it lasts may it take to say it: who sends a word a minute keeps others from speaking."""
+
 LEAVE_S: Final = 30.0
 WIDTH: Final = 2
 """Bytes of a sample."""
@@ -70,6 +73,7 @@ class VoiceSession:
         self._most = min(round((settings.speech_s + PAUSES_S) * speaker.rate) * WIDTH, settings.max_audio)
         self._ended = False
         self._clock = asyncio.get_running_loop().time
+        self._by = self._clock() + SLOWLY * (settings.speech_s + PAUSES_S)
         self._until = self._clock() + QUIET_S
         self._told: deque[dict[str, Any]] = deque()
         self._stir = asyncio.Event()
@@ -96,7 +100,7 @@ class VoiceSession:
             Problem: 413, or 503.
             RedisAwayError: it may be lost.
         """
-        self._until = self._clock() + QUIET_S
+        self._until = min(self._clock() + QUIET_S, self._by)
         item = (self.id, KEEP_MS, self._share, self._most, samples)
         self._took(await self._link.run("speak", self._prefix, "push", *item))
 

@@ -4,7 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from frontend_loop.voice_sessions import PAUSES_S, Speaker, VoiceSession
+from frontend_loop import voice_sessions
+from frontend_loop.voice_sessions import PAUSES_S, SLOWLY, Speaker, VoiceSession
 from shared.settings import Settings
 
 
@@ -25,3 +26,25 @@ async def test_it_is_as_long_as_is_listened_to_and_no_larger_than_any_recording(
     await VoiceSession(cast("Any", link), 0, Speaker(rate=rate), settings).push(bytes(2))
     ((verb, _, word, *_, room, samples),) = link.told
     assert (verb, word, room, samples) == ("speak", "push", most, bytes(2))
+
+
+class Listener(Tape):
+    """In the place of a link: somebody listens, and has understood once it is ended."""
+
+    async def run(self, *args: Any) -> Any:
+        await super().run(*args)
+        return b"OK" if args[0] == "speak" else [b"OK", 0, b'{"text":"so far"}' if args[-1] else b""]
+
+
+async def test_who_speaks_slowly_for_ever_has_ended_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(voice_sessions, "LOOK_S", 0.001)
+    session = VoiceSession(cast("Any", Listener()), 0, Speaker(), Settings(speech_s=2, _env_file=None))
+    began, last = session._clock(), SLOWLY * (2 + PAUSES_S)
+    for said in range(1, 1 + round(last / 4)):
+        monkeypatch.setattr(session, "_clock", lambda at=began + 4 * said: at)
+        await session.push(bytes(2))
+        assert not session.ended
+    monkeypatch.setattr(session, "_clock", lambda: began + last + 1)
+    await session.push(bytes(2))
+    assert await session.next() == {"text": "so far"}
+    assert session.ended
