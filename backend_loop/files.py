@@ -1,6 +1,7 @@
 """Files that missions make: written beside their place, published whole, given out by every foreground.
 
-The files of a mission are kept as long as its record. All processes of a fleet need the same folder.
+The files of a mission are kept as long as its record, and may take so much of the disk, all together: that is looked at
+with each checkpoint and before one is published. All processes of a fleet need the same folder.
 """
 
 import fcntl
@@ -15,6 +16,9 @@ from shared.files import NAME, folder_of, link_of, read_link
 
 CHUNK: Final = 1 << 20
 PRIVATE: Final = 0o700
+MOST: Final = 4 << 30
+"""Bytes that the files of a mission may have together, unless it is said."""
+_PART: Final = re.compile(r"\.(.+)\.(\d+)-(\d+)\.part")
 
 
 class FileNameError(ValueError):
@@ -29,6 +33,10 @@ class LostPartError(Exception):
     """What an earlier run has written is not there any more: the file has to be begun anew."""
 
 
+class FilesTooLargeError(Exception):
+    """A mission has written more than it may; let through, it ends the mission as `too_large`."""
+
+
 class File:
     """One file of a mission, as one run of a handler writes it; made by `tools.file`.
 
@@ -40,9 +48,11 @@ class File:
         link: the path under which it is downloaded once it is published.
     """
 
-    __slots__ = ("__weakref__", "_check", "_folder", "_locks", "_name", "_order", "_pattern", "link", "path")
+    __slots__ = ("__weakref__", "_check", "_folder", "_locks", "_most", "_name", "_order", "link", "path")
 
-    def __init__(self, files: Path, task_id: str, name: str, fence: int, check: Callable[[], None]) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917  made by `Files` only
+        self, files: Path, task_id: str, name: str, fence: int, check: Callable[[], None], most: int
+    ) -> None:
         """Takes a place beside the file's.
 
         Args:
@@ -51,6 +61,7 @@ class File:
             name: letters, digits, ``.``, ``_`` and ``-``, a hundred at most, no dot first.
             fence: of the lease.
             check: raises where the run may not go on.
+            most: bytes that all files of the mission may take.
 
         Raises:
             FileNameError: it cannot be called so.
@@ -60,8 +71,7 @@ class File:
             raise FileNameError(
                 f"{name!r} cannot be a file's name: letters, digits, . _ and -, no dot first, 100 at most"
             )
-        self._folder, self._name, self._check = folder_of(files, task_id), name, check
-        self._pattern = re.compile(rf"\.{re.escape(name)}\.(\d+)-(\d+)\.part")
+        self._folder, self._name, self._check, self._most = folder_of(files, task_id), name, check, most
         self.link = link_of(task_id, name)
         self._folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
         self._locks: list[int] = []
@@ -104,9 +114,11 @@ class File:
 
         Raises:
             CutError, DeadlinePassedError, LapsedError: this run may not go on; see the `check` of the tools.
+            FilesTooLargeError: there is more than may be.
             OSError: it cannot be written.
         """
         self._check()  # whoever was overtaken is told so, not that its part is gone
+        _bound(self._folder, self._most)
         _sync(self.path)
         self._check()
         self.path.replace(self._folder / self._name)
@@ -154,8 +166,8 @@ class File:
 
     def _older(self) -> Iterator[tuple[tuple[int, int], Path]]:
         for path in self._folder.iterdir():
-            if (found := self._pattern.fullmatch(path.name)) is not None:
-                order = int(found[1]), int(found[2])
+            if (found := _PART.fullmatch(path.name)) is not None and found[1] == self._name:
+                order = int(found[2]), int(found[3])
                 if order < self._order:
                     yield order, path
 
@@ -169,15 +181,25 @@ class Files:
 
     Args:
         folder: it is made once there is a file; None: there is none here.
+        most: bytes that the files of one mission may take.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, most: int = MOST) -> None:
         """Nothing is made yet."""
-        self.folder = folder
+        self.folder, self.most = folder, most
 
     def file(self, task_id: str, name: str, fence: int, check: Callable[[], None]) -> File:
         """A file to write; see `File`."""
-        return File(self._there(), task_id, name, fence, check)
+        return File(self._there(), task_id, name, fence, check, self.most)
+
+    def bound(self, task_id: str) -> None:
+        """Look how much a mission has written.
+
+        Raises:
+            FilesTooLargeError: more than it may; what was not published of it is gone.
+        """
+        if self.folder is not None:
+            _bound(folder_of(self.folder, task_id), self.most)
 
     def of(self, task_id: str) -> Path:
         """Where the files of a mission lie.
@@ -207,6 +229,24 @@ class Files:
 
 
 NO_FILES: Final = Files(None)
+
+
+def _bound(folder: Path, most: int) -> None:
+    """Raise where its files, with what is not published yet, are more; one counts once, however often it was begun."""
+    sizes, parts = dict[str, int](), list[str]()
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if (part := _PART.fullmatch(entry.name)) is not None:
+                    parts.append(entry.path)
+                name = entry.name if part is None else part[1]
+                sizes[name] = max(sizes.get(name, 0), entry.stat(follow_symlinks=False).st_size)
+    except FileNotFoundError:
+        return  # there are none, or one has just got its own name
+    if (size := sum(sizes.values())) > most:
+        for path in parts:
+            Path(path).unlink(missing_ok=True)
+        raise FilesTooLargeError(f"its files have {size} bytes, of {most} allowed")
 
 
 def _pour(source: IO[bytes], sink: IO[bytes], length: int) -> None:

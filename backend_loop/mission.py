@@ -10,13 +10,14 @@ from backend_loop.author_frames import raised_in
 from backend_loop.budget import BudgetSpentError
 from backend_loop.course import Plan, StatePlan
 from backend_loop.definition import check, check_versions, skip_event
+from backend_loop.files import FilesTooLargeError
 from backend_loop.mission_type import MissionType
 from backend_loop.outcomes import LONGEST_S, Fail
 from backend_loop.outcomes import Retry as Again
 from backend_loop.promises import DefinitionError
 from backend_loop.states import Latest, StateSpec, UndoSpec, state, steps, undo
 from backend_loop.versions import Example, Upcast, Versions
-from shared.status import Priority
+from shared.status import ErrorCode, Priority
 
 __all__ = [
     "DefinitionError",
@@ -121,6 +122,8 @@ def outcome_of(error: BaseException, definition: MissionType) -> Fail | Again:
     """
     if isinstance(error, BudgetSpentError):
         return Fail(str(error), result=error.report)
+    if isinstance(error, FilesTooLargeError):
+        return Fail(str(error), ErrorCode.TOO_LARGE)
     mission = definition.mission
     sentence = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     for kind in type(error).__mro__:
@@ -136,7 +139,9 @@ def outcome_of(error: BaseException, definition: MissionType) -> Fail | Again:
 def foreseen(error: BaseException, definition: MissionType) -> bool:
     """Whether the type knows of such errors, or everybody does: a line of the log is enough, without its stack."""
     mission = definition.mission
-    return isinstance(error, (TimeoutError, BudgetSpentError, *mission.permanent, *mission.retryable))
+    return isinstance(
+        error, (TimeoutError, BudgetSpentError, FilesTooLargeError, *mission.permanent, *mission.retryable)
+    )
 
 
 def _define(cls: type[Mission]) -> MissionType:

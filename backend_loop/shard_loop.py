@@ -99,7 +99,7 @@ class ShardLoop:
             webhooks=Webhooks.of(settings),
             sessions=sessions,
             spawning=spawning,
-            files=Files(settings.files_path),
+            files=Files(settings.files_path, settings.max_files_bytes),
             database=settings.database_url,
             data=settings.data_dir.absolute(),
             ran=watch.ran,

@@ -148,7 +148,7 @@ class Solo:
             webhooks=Webhooks.of(settings),
             sessions=Sessions(link, fleet, settings),
             spawning=spawning,
-            files=Files(settings.files_path),
+            files=Files(settings.files_path, settings.max_files_bytes),
             database=settings.database_url,
             data=settings.data_dir.absolute(),
             ran=self._ran,

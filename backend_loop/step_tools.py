@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from backend_loop.files import NO_FILES, File, Files
+from backend_loop.files import MOST, NO_FILES, File, Files
 from backend_loop.redis_clock import boottime
 from backend_loop.reporting import Progress, progress
 from backend_loop.store import LapsedError
@@ -45,7 +45,7 @@ class Facts:
     Args:
         ends_at: the mission's deadline, seconds on `redis_clock.boottime`, which all processes of a machine share.
         received: data of the outside event that led into the state.
-        files: the folder of the files that missions make; None: there is none.
+        files: the folder of the files that missions make; None: there is none. max_files: bytes that one's may have.
         database: URL of the database.
         data: folder of the files that missions may read.
     """
@@ -64,6 +64,7 @@ class Facts:
     files: str | None = None
     database: str = ""
     data: str = "data"
+    max_files: int = MOST
 
     @classmethod
     def of(cls, tools: Toolbox[Any, Any]) -> "Facts":
@@ -83,6 +84,7 @@ class Facts:
             files=None if tools.files.folder is None else str(tools.files.folder),
             database=tools.database,
             data=str(tools.data),
+            max_files=tools.files.most,
         )
 
     def document(self) -> dict[str, Any]:
@@ -155,7 +157,7 @@ class StepTools(Generic[P, C]):
         self.envelope, self.payload, self.context = envelope, payload, context
         self._ends_at, self._line = facts.ends_at, line
         self.database, self.data = facts.database, Path(facts.data)
-        self.files = NO_FILES if facts.files is None else Files(Path(facts.files))
+        self.files = NO_FILES if facts.files is None else Files(Path(facts.files), facts.max_files)
 
     @property
     def undoes(self) -> str:
@@ -205,5 +207,7 @@ class StepTools(Generic[P, C]):
             CutError: it is kept, and the handler is to end here: the mission is to pause, its worker to end, or its
                 slot is wanted. Or the run was cut before, or the mission is not ours any more. Let it pass.
             CheckpointError: the context is too large, or no JSON; let through, it ends the mission.
+            FilesTooLargeError: so are the mission's files; likewise.
         """
+        self.files.bound(self.task_id)
         self._line.checkpoint(self.context)

@@ -173,8 +173,10 @@ class Toolbox(Generic[P, C]):
         Raises:
             CancelledError: see above.
             CheckpointError: the context is too large, or no JSON; let through, it ends the mission.
+            FilesTooLargeError: so are the mission's files; likewise.
             LostError: the mission is not ours any more.
         """
+        self.files.bound(self.task_id)
         await self._midway.checkpoint(self.context)
 
     @property

@@ -117,7 +117,8 @@ class World:
         self.fleet = KitFleet()
         self.spawning = Spawning(self.fleet, self.types.values(), Catalogue(), self.settings.deadline_s)
         self.services, self.home = ScriptWire(setting.outside, self), HomeWire(setting.home, self, self.time)
-        self.files, self.database = Files(setting.files or _folder(self)), setting.database
+        self.files = Files(setting.files or _folder(self), self.settings.max_files_bytes)
+        self.database = setting.database
         self.sessions = Memory()
         self.calls: list[Call] = []
         self.commits = 0

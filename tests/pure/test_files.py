@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from backend_loop.files import NO_FILES, File, FileNameError, Files, LostPartError, NoFileError
+from backend_loop.files import NO_FILES, File, FileNameError, Files, FilesTooLargeError, LostPartError, NoFileError
 from backend_loop.store import LapsedError
 
 TASK = "0" * 40
@@ -202,3 +202,40 @@ def test_they_are_the_owner_s_alone(files: Files) -> None:
     one.publish()
     found = files.find(LINK)
     assert (found.stat().st_mode & 0o777, found.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_mission_may_write_so_much_and_what_is_more_is_not_left_on_the_disk(tmp_path: Path) -> None:
+    files = Files(tmp_path / "files", most=10)
+    one, other = file(files), file(files, name="other.csv")
+    write(one, 0, b"x" * 6)
+    one.publish()
+    write(other, 0, b"y" * 4)
+    files.bound(TASK)
+    other.path.write_bytes(b"y" * 5)
+    with pytest.raises(FilesTooLargeError, match="its files have 11 bytes, of 10 allowed"):
+        files.bound(TASK)
+    assert names(files) == ["report.csv"]
+    assert files.find(LINK).read_bytes() == b"x" * 6
+
+
+def test_nor_is_more_published(tmp_path: Path) -> None:
+    one = file(Files(tmp_path / "files", most=10))
+    one.path.write_bytes(b"x" * 11)
+    with pytest.raises(FilesTooLargeError):
+        one.publish()
+
+
+def test_a_file_that_is_begun_anew_counts_once(tmp_path: Path) -> None:
+    """What was published stays until the new one is whole; a run that has lost its lease may hold its part yet."""
+    files = Files(tmp_path / "files", most=10)
+    for fence in (1, 2, 3):
+        one = file(files, fence)
+        write(one, 0, b"x" * 9)
+        if fence != 2:
+            one.publish()
+    assert files.find(LINK).read_bytes() == b"x" * 9
+
+
+def test_of_who_has_written_nothing_nothing_is_asked(files: Files) -> None:
+    files.bound(TASK)
+    NO_FILES.bound(TASK)
