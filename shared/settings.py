@@ -73,7 +73,9 @@ class Settings(BaseSettings):
     files_dir: Path | None = Field(
         None, description="folder of the files that missions make; one for all processes; unset: files, in state_dir"
     )
-    max_files_bytes: int = Field(4 * 1024**3, ge=1024, description="bytes that the files of a mission may have together")
+    max_files_bytes: int = Field(
+        4 * 1024**3, ge=1024, description="bytes that the files of a mission may have together"
+    )
     data_dir: Path = Field(Path("data"), description="folder of the files that missions may read: sources of `etl.run`")
     speech_engine: Literal["auto", "wyoming", "openai", "whisper", "sphinx"] = Field(
         "auto", description="what turns speech into text; auto: the first of these that is configured, sphinx always is"
