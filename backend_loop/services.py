@@ -49,6 +49,24 @@ class ServiceRefused(Exception):  # noqa: N818  as above
         self.code = code
 
 
+class Answer(dict[str, Any]):
+    """What a service has answered; what it lacks is no fault of the handler that asks for it.
+
+    Args:
+        name: of the service.
+        content: of its answer.
+    """
+
+    def __init__(self, name: str, content: Mapping[str, Any]) -> None:
+        """As it was said."""
+        super().__init__(content)
+        self._name = name
+
+    def __missing__(self, key: str) -> Any:
+        """Raises ServiceUnavailable."""
+        raise ServiceUnavailable(f"{self._name} gave an answer without {key!r}")
+
+
 class Stamp(NamedTuple):
     """Who orders: the key of the effect, the fence of the lease, the trace."""
 
@@ -119,7 +137,7 @@ def _read(name: str, status: int, retry_after: str | None, content: bytes) -> di
     if 200 <= status < 300:
         if document is None:
             raise ServiceUnavailable(f"{name} gave an answer that is no JSON object")
-        return document
+        return Answer(name, document)
     told = (document or {}).get("detail")
     sentence = f"{name}: {told if isinstance(told, str) else f'HTTP {status}'}"
     if is_for_good(status):

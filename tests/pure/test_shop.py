@@ -107,3 +107,22 @@ def test_no_name_leads_to_another_path_of_a_service(where: str, name: str) -> No
     payload = {**ORDER, where: name} if where != "sku" else {**ORDER, "lines": [{"sku": name, "quantity": 1}]}
     with pytest.raises(RefusedError):
         Bench(OrderFulfil, outside=SHOP).run(payload)
+
+
+@pytest.mark.parametrize(
+    ("shop", "answers", "sentence"),
+    [
+        (OrderFulfil, {"stock/items/*": {}}, "stock gave an answer without 'available'"),
+        (OrderFulfil, {"shipping/addresses/*": {"street": "S"}}, "shipping gave an answer without 'city'"),
+        (OrderFulfil, {"stock/reservations": {}}, "stock gave an answer without 'id'"),
+        (PaymentShip, {"payment/orders": {"detail": "?"}}, "payment gave an answer without 'id'"),
+    ],
+)
+def test_an_answer_that_lacks_something_is_blamed_on_who_gave_it_and_all_is_put_back(
+    shop: type[OrderFulfil | PaymentShip], answers: dict[str, Answers], sentence: str
+) -> None:
+    mission = Bench(shop, outside=SHOP | answers).run(ORDER)
+    assert mission.error is not None
+    assert mission.error["code"] == "retries_exhausted"
+    assert mission.error["message"].startswith(f"ServiceUnavailable: {sentence} (try "), mission.error
+    assert not [call for call in mission.effects if call.path == "shipping/shipments"]
