@@ -71,14 +71,14 @@ def exceptions(text: str, tongue: Tongue, book: NameBook) -> Iterator[tuple[str,
             yield _tidy(rest), parts(_tidy(found["but"]), tongue, book).texts
 
 
-def apart(text: str, tongue: Tongue, book: NameBook) -> Iterator[list[str]]:
-    """Ways to take clauses apart that nothing stands between: at each verb, then at one of them, then at one name."""
+def apart(text: str, tongue: Tongue, book: NameBook, kinds: Iterable[int] = ()) -> Iterator[list[str]]:
+    """Ways to take clauses apart that nothing stands between: at each verb, at one of them, at one name or kind."""
     if len(text) > LONGEST_RUN_ON:
         return
     spans = list(outermost(book.spans(text)))
     verbs = [found.start() for found in tongue.begin.finditer(text) if found.start() > 0]
     verbs = [at for at in verbs if not any(span.start < at < span.end for span in spans)][:MOST_CLAUSES]
-    singles = [*verbs, *(span.start for span in spans if span.start > 0)][: 2 * MOST_CLAUSES]
+    singles = [*verbs, *(span.start for span in spans if span.start > 0), *kinds][: 2 * MOST_CLAUSES]
     for cuts in [verbs, *([at] for at in singles)]:
         pieces = [text[begin:end] for begin, end in itertools.pairwise([0, *cuts, len(text)])]
         if cuts and all(map(_tidy, pieces)):

@@ -133,7 +133,8 @@ def _with_verbs(frames: list[Frame]) -> list[Frame]:
         given.append(frame)
     for n in range(len(given) - 2, -1, -1):
         if given[n].verb == Verb.BARE and given[n + 1].verb not in (Verb.BARE, Verb.SCENE):
-            given[n] = replace(given[n], **{part: getattr(given[n + 1], part) for part in _COMMANDED})
+            told = {part: getattr(given[n + 1], part) for part in _COMMANDED}
+            given[n] = replace(given[n], **told, borrowed=True)
     return given
 
 
@@ -151,7 +152,13 @@ def _with_things(frames: list[Frame]) -> list[Frame]:
         len(given) - 2, -1, -1
     ):  # from behind: "the kitchen and bedroom lights", "the light and AC in the hall"
         one, after = given[n], given[n + 1]
-        if not one.thing and one.area is not None and after.thing and one.verb == after.verb and not one.aspect:
+        if (
+            not one.thing
+            and one.area is not None
+            and after.thing
+            and one.verb == after.verb
+            and (one.borrowed or not one.aspect)
+        ):
             given[n] = replace(one, kind=after.kind or after.own_kind)
         elif (
             _nowhere(one)

@@ -115,6 +115,10 @@ class Grammar:
                     return frame
         return None
 
+    def kinds_at(self, text: str) -> list[int]:
+        """Where words for a kind of device begin, in a language that has spaces between its words."""
+        return [word.start() for word in _WORD.finditer(text) if word.start() > 0 and word[0] in self.kinds]
+
     def names_kind(self, text: str) -> bool:
         """A kind of device is spoken of."""
         words = set(text.split())

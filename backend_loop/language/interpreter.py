@@ -248,7 +248,7 @@ class _Reader:
         """One clause, or several that nothing stands between: a recogniser hears no comma."""
         if (frame := self._alone(text)) is not None:
             return [frame]
-        for pieces in apart(text, self._tongue, self._book):
+        for pieces in apart(text, self._tongue, self._book, self._grammar.kinds_at(text)):
             read = [self._alone(piece, stock=False) for piece in pieces if not self._tongue.aside.match(piece)]
             frames = [frame for frame in read if frame is not None]
             if len(frames) == len(read) and _go_together(frames) and _alike(frames):
@@ -317,7 +317,7 @@ class _Reader:
         what = unnamed(text, self._tongue)
         if what is not None and (there := self._tongue.there.search(what)) and self._book.spans(there[0]):
             what = what[: there.start()]
-        if self._tongue.later.search(text) or self._tongue.denied.search(text):
+        if self._tongue.later.search(text) or (what is not None and self._tongue.denied.search(what)):
             return Puzzle("not_understood")
         if what is None or any(sign.isdigit() for sign in what) or self._book.spans(what):
             return Puzzle("not_understood")

@@ -73,7 +73,9 @@ _ENGLISH: Final = Tongue(
         close|set|play|put))|
         (?:would\ you\ be|are\ you|be)\ able\ to|(?:is\ there\ )?any\ chance\ you\ (?:could|can|would)|
         do\ (?:me|us)\ a\ favou?r\ and|(?:it's\ )?time\ to(?=\ (?:turn|switch|open|close|shut|lock))|be\ sure\ to|
-        i\ (?:was\ wondering|wonder)\ if\ you\ (?:could|can)|remember\ to|do(?=\ (?:turn|switch|open|close|shut|lock|
+        (?:could|can|may)\ i\ (?:trouble|ask|get)\ you\ to|be\ an?\ (?:angel|gem|sweetheart)\ and|
+        how\ about(?=\ \w+ing\ )|i\ (?:was\ wondering|wonder)\ if\ you\ (?:could|can)|remember\ to|
+        do(?=\ (?:turn|switch|open|close|shut|lock|
         set|play|pause|dim))|
         (?:is|would)\ it\ (?:be\ )?possible\ to|try\ to|i\ think)\b[\s,]*)+"""
     ),
@@ -81,13 +83,16 @@ _ENGLISH: Final = Tongue(
         r"""(?:[\s,]*\b(?:please|thanks|thank\ you|thank\ you\ very\ much|for\ me|for\ us|now|right\ now|right\ away|
         immediately|would\ you|will\ you|could\ you|can\ you|everyone|everybody|dear|darling|then|already|okay|ok|again|
         at\ once|for\ now|too|as\ well|quickly|if\ you\ can|if\ you\ don't\ mind|at\ the\ moment|currently|
-        for\ a\ bit|in\ there|
+        for\ a\ bit|in\ there|over\ there|there|
         by\ any\ chance|when\ you\ can|that\ would\ be\ (?:great|nice|lovely)|pls|plz|thx|cheers|mate|
         love|honey|thank\ you\ so\ much|(?:real|very|really)\ (?:quick|quickly|fast)|
         if\ you\ (?:would|could|please)|as\ soon\ as\ possible|asap|straight\ away|will\ ya|
         would\ ya))+[\s.!?]*$"""
     ),
-    anywhere=_words(r"\b(?:please|for\ me|kindly|just|also|possibly|um+|uh+|er+m?|hmm+|pls|plz)\b"),
+    anywhere=_words(
+        r"""\b(?:please|for\ me|kindly|just|also|possibly|properly|really|actually|quickly|slowly|gently|simply|
+        um+|uh+|er+m?|hmm+|pls|plz)\b"""
+    ),
     request=(
         (_words(r"^(?:would|do)\ you\ mind\ "), ""),
         (
@@ -108,6 +113,7 @@ _ENGLISH: Final = Tongue(
         ),
         (_words(r"^(?:please\ )?see\ to\ it\ that\ "), "make sure that "),
         (_words(r"^double\ check\ "), "check "),
+        (_words(r"(?<=\w)'s\ (?=(?:locked|unlocked|open|closed|shut|on|off|playing|running)\b)"), " is "),
     ),
     joint=_words(
         r"""\s*(?:[,;.!?]\s*)?(?:\band\s+)?\b(?P<then>then|after\ that|afterwards|next)\b,?\s*
@@ -117,7 +123,8 @@ _ENGLISH: Final = Tongue(
     ),
     aside=_words(
         r"""^(?:way\ |far\ |much\ |a\ bit\ )?too\ (?:cold|hot|warm|cool|dark|bright|loud|stuffy|humid)(?:\ in\ here)?$
-        |^(?:ok|okay|well|so|right|thanks|thank\ you)$|^(?:it's|it\ is|i'm|i\ am|we're|we\ are)
+        |^(?:ok|okay|well|so|right|thanks|thank\ you|time\ for\ bed|bed\ time|that's\ it|that's\ all)$|^(?:it's|
+        it\ is|i'm|i\ am|we're|we\ are)
         \ (?:(?:really|so|too|way|far|much|very|quite|pretty|rather|a\ bit|getting|a\ little)\ )*
         (?:going\ to\ sleep|off\ to\ bed|cold|hot|warm|cool|chilly|freezing|dark|bright|loud|stuffy|humid|tired|late)
         (?:\ in\ here|\ here|\ outside)?$"""
@@ -156,7 +163,7 @@ _ENGLISH: Final = Tongue(
         (?:at|by|from|until|till|before|after|around)\ (?:noon|midnight|sunset|sunrise|dawn|dusk|dinner|bedtime|
         (?:1[0-2]|\d|\d+:\d\d|\d+\ ?(?:am|pm|o'clock))(?!\S|\ (?:percent|degrees))))\b"""
     ),
-    denied=re.compile(r"\b(?:not|never|no|nobody|none|without)\b|n't\b"),
+    denied=re.compile(r"\b(?:not|never|no|nobody|none|without|\w+ing)\b|n't\b"),
     there=re.compile(r" (?:in|of|from|at) (?:the )?[\w ]+$"),
     all=_words(
         r"""^(?:in\ )?(?:all|both|everywhere|everything|each|every\ one|every\ room|all\ of\ (?:them|it|these|those)|
@@ -213,12 +220,14 @@ _ENGLISH: Final = Tongue(
 _CHINESE: Final = Tongue(
     opening=_words(
         r"""^(?:请问|你[去来]|你(?=先?把.*[^了过的吗么?？]$)|请你|请|麻烦你|麻烦|劳驾|拜托|帮我|帮忙|帮|给我|替我|能不能|能否|可不可以|可以|能|你能|你可以|我想要|我想|
-        我要|我需要|快点|快|现在就|立刻|马上|那就|那|就|喂|嘿|你好|小助手|顺便|也|还有|再|嗯|呃|啊|哦|[\s,，、])+"""
+        我要|我需要|烦请|劳烦|有劳|辛苦|您|可否|给我们|帮我们|替我们|快点|快|现在就|立刻|马上|那就|那|就|喂|嘿|你好|小助手|顺便|也|还有|再|嗯|呃|啊|哦|[\s,，、])+"""
     ),
     closing=_words(
-        r"""(?:吧|呗|啊|呀|哦|喔|啦|嘛|哈|哟|嘞|谢谢你|谢谢|多谢|好吗|(?<!运)行吗|可以吗|好不好|行不行|拜托|麻烦了|[\s,，。！!？?.~])+$"""
+        r"""(?:吧|呗|啊|呀|哦|喔|啦|嘛|哈|哟|嘞|谢谢你|谢谢|多谢|好吗|(?<!运)行吗|可以吗|好不好|行不行|拜托|麻烦了|好不|行不|成不|就行|就好|就可以了?|即可|[\s,，。！!？?.~])+$"""
     ),
-    anywhere=_words(r"请你|请|一下子?|帮我|帮忙|麻烦你|麻烦|顺便|给我|也(?=把?[开关锁打拉调设])|(?<=[开关])个|(?<=[开关调])下(?![来面])"),
+    anywhere=_words(
+        r"请你|请|一下子?|帮我|帮忙|麻烦你|麻烦|顺便|给我|(?<=[^,，。\s])先(?=[停关开])|也(?=把?[开关锁打拉调设])|(?<=[开关])个|(?<=[开关调])下(?![来面])"
+    ),
     request=((_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以|知道).+?)[吗么]?[?？]?$"), r"\1"),),
     joint=_words(
         r"""\s*[,，。；;!！?？]?\s*(?P<then>然后再|然后|接着再|接着|完了再|(?<!不)再(?!见|[^,，。；]{0,4}(?:[1一]?点|[1一]?些|[高低]?\d+度?$))|并且|并(?!排)|随后)\s*
@@ -259,7 +268,7 @@ _CHINESE: Final = Tongue(
         如果|要是|假如|的时候|(?:分钟|小时|秒钟?|天)(?:之?后|以后)|[点时](?:钟|半|整)?(?:的时候)?(?:打开|开|关|把)|
         等.+再|(?<![亮暗高低大小热冷暖快慢声响])(?:\d|[一二两三四五六七八九十])点(?!儿)|之后|以前|之前|日落|日出|天黑"""
     ),
-    denied=re.compile(r"[不别没勿]|还是"),
+    denied=re.compile(r"[不别没勿吗谁哪]|还是|怎么|什么|多久|是否"),
     there=re.compile(r"(?!)"),
     all=_words(r"^(?:都|全|全部|全都|所有|每个|两个|一起)(?:的|房间|地方|要|是|打开|开|关|关掉|关了|都要|都开|都关)*$"),
     article=re.compile(r"^(?:那个|这个|那盏|这盏|就)"),
@@ -291,7 +300,7 @@ _CHINESE: Final = Tongue(
         _words(r"^(?P<what>.+?)的?(?:现在)?的?(?:温度|湿度)?是?(?:多少|几)度?$"),
     ),
     said=(
-        (re.compile(r"(?:啊|吧|哦|大家|各位)+$"), ""),
+        (re.compile(r"(?:啊|吧|哦|大家|各位|拜拜|再见)+$"), ""),
         (re.compile(r"(?:啦|咯|喽)$"), "了"),
         (re.compile(r"出去了$"), "出门了"),
         (
