@@ -8,7 +8,7 @@ from backend_loop.child_missions import ChildMission
 from backend_loop.language import answers
 from backend_loop.language.meaning import Meaning
 from backend_loop.language.wording import CHINESE, ENGLISH
-from shared.actions import ACTIONS
+from shared.actions import ACTIONS, CHANGES
 from shared.status import ErrorCode, Reason
 from tests.pure.meant import interpreter
 
@@ -213,6 +213,7 @@ def test_where_it_is_known_why_nothing_is_done_that_is_said(text: str, language:
 def test_every_action_and_end_has_words_in_every_language() -> None:
     for words in (ENGLISH, CHINESE):
         assert words.actions.keys() == ACTIONS.keys()
+        assert words.changes.keys() == CHANGES.keys()
         assert words.outcomes.keys() >= set(OUTCOMES)
         assert words.looks.keys() == ENGLISH.looks.keys()
         assert words.states.keys() == ENGLISH.states.keys()
