@@ -91,14 +91,14 @@ class Table:
             check: called last thing before it is committed; what it raises undoes all of it.
 
         Raises:
-            TableError: there are more of them, or less.
+            TableError: there are more of them, or less; or the table rolls back by itself.
         """
         with _transaction(self._db):
             if (before := self.known(chunk)) is not None:
                 return before
             put, rejects = 0, list[bytes]()
             for item in items:
-                reason = item.reason if item.row is None else self._put(item.row)
+                reason = item.reason if item.row is None else self._put(item.line, item.row)
                 if reason is None:
                     put += 1
                 else:
@@ -119,12 +119,19 @@ class Table:
         """Once they are in the report."""
         self._db.execute("UPDATE dualloop_etl_chunks SET lines = x'' WHERE load = ?", (self._load,))
 
-    def _put(self, row: Mapping[str, Scalar]) -> str | None:
-        """Why the row is not in; None: it is."""
+    def _put(self, line: int, row: Mapping[str, Scalar]) -> str | None:
+        """Why the row is not in; None: it is.
+
+        Raises:
+            TableError: nor is any other one: the rest would be loaded without a transaction, and again by each try.
+        """
         try:
             if self._db.execute(self._insert, [row[column] for column in self._job.made]).rowcount:
                 return None
         except sqlite3.IntegrityError as error:
+            if not self._db.in_transaction:
+                what = f"{self._job.table} undoes all that was loaded with a row that it refuses, line {line}: {error}"
+                raise TableError(what) from error
             return f"the table does not take it: {error}"
         return f"duplicate: {told(self._job, row)} is there already"
 
@@ -139,6 +146,7 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # a table may have rolled back by itself
+            db.execute("ROLLBACK")
         raise
     db.execute("COMMIT")
