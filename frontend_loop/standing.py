@@ -115,6 +115,7 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         undone=_states(course.get("undone"), result),
         left=_left(course, result, ended=ended),
         ending=_met(result) if ended else _ending(course),
+        amid=ended and isinstance(course.get("ending"), dict),
         progress=_far(record, None if ended else around.now),
         **dict[str, Any]({name: ms(record, name) for name in TIMES}),
         **dict[str, Any]({name: number(record, name) for name in COUNTS}),

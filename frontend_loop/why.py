@@ -33,7 +33,7 @@ class Standing:
         aspect, newer: of what it sets on its target, and how many newer commands set it too.
         entries: what the unread entries of its inbox are, oldest first.
         undone, left: states that have been undone, and that are still to be, the present one first.
-        ending: the end that comes when all is undone, or would have come.
+        ending: the end that comes when all is undone, or would have come. amid: it was given up amid its undos.
         progress: how far it says it is, or had come.
     """
 
@@ -84,6 +84,7 @@ class Standing:
     undone: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     ending: str | None = None
+    amid: bool = False
     progress: str | None = None
 
 
@@ -253,7 +254,7 @@ def _dead_letter(m: Standing) -> list[str]:
     if m.kept_until is None:
         return []
     kept = f"kept as a dead letter until {clock(m.kept_until, m.now)}"
-    begin = " --from start" if m.undone else ""
+    begin = " --from start" if m.undone and not m.amid else ""
     return [kept, f"run it again with: dualloop dead-letters replay {m.task_id}{begin}"]
 
 

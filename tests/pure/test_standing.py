@@ -136,3 +136,17 @@ def test_the_pool_that_nobody_serves_is_that_of_its_lane() -> None:
     assert read({"lane": "urgent:speech:a"}, served=False).unserved == "speech"
     assert read({"lane": "urgent:speech:a"}, served=True).unserved is None
     assert read({"lane": "?"}, served=False).unserved == ""
+
+
+def test_one_that_was_given_up_amid_its_undos_still_has_the_end_that_it_was_to_come_to() -> None:
+    """A replay goes on with them; of one whose undo has failed nothing is left to go on with."""
+    ended = {"place": "ended", "status": "FAILED", "state": "FAILED"}
+    assert read(ended, {"undone": [["SHIP", 1, False]], "ending": {"status": "FAILED"}}).amid is True
+    assert read(ended, {"undone": [["SHIP", 1, False]]}).amid is False
+    assert read({"status": "COMPENSATING"}, {"ending": {"status": "FAILED"}}).amid is False
+
+
+def test_of_a_worker_that_was_lost_on_the_way_forward_no_other_end_is_told() -> None:
+    error = {"code": "worker_lost", "state": "PAY", "message": "it killed three", "not_undone": ["PAY", "BOOK"]}
+    found = read({"place": "ended", "status": "FAILED", "state": "FAILED"}, result={"error": error})
+    assert (found.left, found.ending) == (("PAY", "BOOK"), None)

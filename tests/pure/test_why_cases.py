@@ -200,6 +200,27 @@ NEW = {
             "again with: dualloop dead-letters replay ID --from start."
         ),
     ),
+    "given up amid its undos, which a replay goes on with": (
+        (
+            "ended",
+            "FAILED",
+            {
+                "state": "FAILED",
+                "finished_at": NOW,
+                "trouble": "worker_lost in PAY: it killed three",
+                "ending": "CANCELLED (requested)",
+                "undone": ("SHIP",),
+                "left": ("PAY",),
+                "kept_until": NOW + 1000,
+                "amid": True,
+            },
+        ),
+        (
+            "FAILED at 18:04:05.123 UTC: worker_lost in PAY: it killed three; it was to end CANCELLED (requested); "
+            "undone: SHIP; not undone: PAY; kept as a dead letter until 18:04:06.123 UTC; run it again with: "
+            "dualloop dead-letters replay ID."
+        ),
+    ),
     "a pool that nobody serves": (
         ("lane", "PENDING", {"ready_at": NOW - 1000, "unserved": "speech", "ahead": 3}),
         (
