@@ -35,8 +35,10 @@ def up(tmp_path: Path) -> Iterator[Up]:
     """Start a stack; on the folder ``state`` unless another one is named."""
     with contextlib.ExitStack() as stack:
 
-        def start(*options: str, folder: str = "state", cwd: Path | None = None, **env: str) -> Upped:
-            made = Upped(tmp_path / folder, *options, cwd=cwd, **env)
+        def start(
+            *options: str, folder: str = "state", cwd: Path | None = None, whole: bool = False, **env: str
+        ) -> Upped:
+            made = Upped(tmp_path / folder, *options, cwd=cwd, whole=whole, **env)
             stack.callback(made.kill_all)
             return made
 

@@ -84,7 +84,9 @@ async def test_b48_left_alone_then_probed_by_so_many_over_all_workers_then_rampe
 async def test_the_probe_of_a_worker_that_was_killed_comes_back_by_time(
     redis_url: str, tmp_path: Path, service: Outside
 ) -> None:
-    async with calling(redis_url, tmp_path, service, 2, DUALLOOP_CUT_GRACE_S="0.1") as stack:
+    async with calling(
+        redis_url, tmp_path, service, 2, DUALLOOP_CUT_GRACE_S="0.1", DUALLOOP_LEASE_S=str(LEASE_S)
+    ) as stack:
         front = Front(stack.foregrounds[0])
         async with front.client:
             service.reply = lambda visit: refuse(visit) if visit is service.visits[0] else accept(visit)

@@ -80,27 +80,29 @@ async def test_whoever_waits_for_a_permit_takes_no_slot(redis_url: str, tmp_path
 
 
 async def test_b12_kill_9_frees_the_permits_of_a_worker_at_its_takeover(
-    stack: Stack, front: Front, service: Outside
+    redis_url: str, tmp_path: Path, service: Outside
 ) -> None:
-    service.hold()
-    ids = [await front.send("test.bank") for _ in range(6)]
-    await eventually(lambda: service.now == 2)
-    by_pid = {str(worker.running.pid): worker for worker in stack.workers}
-    victims = {visit.caller for visit in service.visits}
-    for pid in victims:
-        by_pid[pid].kill()
-    await eventually(lambda: service.now == 0)
-    killed_at = time.monotonic()
-    if len(victims) == 2:
-        await stack.start([stack.worker()])
-        killed_at = time.monotonic()
-    await eventually(lambda: service.now == 2)
-    assert time.monotonic() - killed_at < 2 * LEASE_S + SLACK_S
-    service.let_go()
-    await succeed(front, ids)
+    async with calling(redis_url, tmp_path, service, 2, DUALLOOP_LEASE_S=str(LEASE_S)) as stack:
+        front = Front(stack.foregrounds[0])
+        async with front.client:
+            service.hold()
+            ids = [await front.send("test.bank") for _ in range(6)]
+            await eventually(lambda: service.now == 2)
+            by_pid = {str(worker.running.pid): worker for worker in stack.workers}
+            victims = {visit.caller for visit in service.visits}
+            for pid in victims:
+                by_pid[pid].kill()
+            await eventually(lambda: service.now == 0)
+            if len(victims) == 2:
+                await stack.start([stack.worker()])
+            killed_at = time.monotonic()
+            await eventually(lambda: service.now == 2)
+            assert time.monotonic() - killed_at < 2 * LEASE_S + SLACK_S
+            service.let_go()
+            await succeed(front, ids)
 
-    assert service.most() == 2
-    assert permits(stack, "dep:bank") == 0
+            assert service.most() == 2
+            assert permits(stack, "dep:bank") == 0
 
 
 @pytest.mark.usefixtures("stack")

@@ -17,7 +17,7 @@ from tests.processes.commands import Front, acting, events, tally
 from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
 
-LEASE_S = 1.5
+LEASE_S = 2.0
 SLACK_S = 10.0  # what a slow machine adds
 
 

@@ -24,7 +24,7 @@ PARTS = ("foreground", "background", "home", "broker", "outside")
 
 
 def test_ctrl_c_leaves_nothing_running_and_the_next_up_finds_the_data(up: Up) -> None:
-    first = up().ready()
+    first = up(whole=True).ready()
     assert f"curl {first.url}/v1/commands" in first.said
     done = first.send()
     assert done["status"] == "SUCCEEDED", done
@@ -77,7 +77,7 @@ def test_a_killed_supervisor_takes_its_parts_with_it(up: Up) -> None:
 
 
 def test_a_part_that_dies_is_started_again(up: Up) -> None:
-    stack = up().ready()
+    stack = up(whole=True).ready()
     marks = {part: f"dualloop {part}" for part in PARTS} | {"redis": "valkey-server"}
     for part, mark in marks.items():
         os.kill(stack.pid(mark), signal.SIGKILL)

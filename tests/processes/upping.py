@@ -25,11 +25,14 @@ STOP_S = 60.0
 class Stack:
     """One ``dualloop up`` with what it wrote to its terminal."""
 
-    def __init__(self, folder: Path, *options: str, cwd: Path | None = None, **env: str) -> None:
+    def __init__(self, folder: Path, *options: str, cwd: Path | None = None, whole: bool = False, **env: str) -> None:
+        """Start it; `whole`: with the outside services, which a command of these tests has no use for."""
         self.folder = folder
         self.output = folder.parent / f"{folder.name}.{len(list(folder.parent.iterdir()))}.out"
         given = {"DUALLOOP_STATE_DIR": str(folder), "DUALLOOP_PORT": "0", "DUALLOOP_DRAIN_S": "100"}
         given["DUALLOOP_MISSIONS"] = "backend_loop.missions.device_control"
+        if not whole:
+            given["DUALLOOP_OUTSIDE_URL"] = "http://127.0.0.1:9"  # a process less to start
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "dualloop", "up", *options],
