@@ -2,7 +2,6 @@
 
 import json
 import stat
-import sys
 from asyncio import to_thread  # a bench has a loop of its own
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -134,9 +133,8 @@ async def test_a_damaged_record_is_exported_and_says_so(hand: Hand, author: Auth
 
 
 async def test_nothing_of_that_name_and_no_such_folder(hand: Hand, author: Author) -> None:
-    dualloop = f"'{sys.executable}' -m dualloop missions export"
-    assert "no correlation_id of this system" in author.runs("bash", "-c", f"{dualloop} nobody", code=1)
+    assert "no correlation_id of this system" in author.types("dualloop missions export nobody", code=1)
     task_id = await hand.submit("test.noop", {})
     await hand.ended(task_id)
-    said = author.runs("bash", "-c", f"{dualloop} {task_id} no/such/folder.json", code=1)
+    said = author.types(f"dualloop missions export {task_id} no/such/folder.json", code=1)
     assert "cannot be written: No such file or directory" in said

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dualloop.cli.new import TAKEN
+from tests.forge.shell import dualloop_in_shells
 from tests.processes.commands import Front
 from tests.services import OutsideServices
 from tests.stories.stack import running
@@ -40,13 +42,13 @@ class Author:
         assert done.returncode == code, f"{command} ended with {done.returncode}:\n{done.stdout}"
         return done.stdout
 
-    def types(self, line: str) -> str:
+    def types(self, line: str, code: int = 0) -> str:
         """A line in a shell, where ``dualloop`` is a command."""
-        dualloop = f"'{sys.executable}' -m dualloop"
-        return self.runs("bash", "-c", re.sub(r"^(\w+=\S+ )?dualloop\b", rf"\1{dualloop}", line))
+        with dualloop_in_shells() as dualloop:
+            return self.runs("bash", "-c", f"{dualloop}\n{line}", code=code)
 
     def makes(self, name: str, code: int = 0) -> str:
-        return self.runs(sys.executable, "-m", "dualloop", "new", "mission", name, code=code)
+        return self.types(f"dualloop new mission {shlex.quote(name)}", code)
 
     def tests(self, *files: str) -> str:
         """As plain as it is printed, whatever plugins are here."""
