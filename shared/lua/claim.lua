@@ -36,7 +36,8 @@ for _, id in ipairs(call('ZRANGE', P .. 'timers', '-inf', now, 'BYSCORE', 'LIMIT
 -- Lapsed owners, seen so at two looks two renewals apart: their missions go back to their lanes, deaths counted (P7, P8)
 -- An owner "solo-…" carried nothing else: after three of them it is the mission that kills. The toll is what checkpoints
 -- pay back, one each: it is bounded, so that who has had bad luck for long gets clear of it.
-local SOLO_DEATHS, A_DEATH, MOST_TOLL = 3, 10, 60
+local SOLO_DEATHS = 3
+local A_DEATH, MOST_TOLL = 10, 60
 local function reclaim(id, other)
   local m = call('HMGET', record(id), 'place', 'owner', 'lane', 'order', 'type', 'status', 'state', 'rev', 'seq',
     'watchers', 'permits', 'toll')
@@ -48,8 +49,8 @@ local function reclaim(id, other)
   if m[11] then drop_permits(id, m[11]) end
   local seq, status = (m[9] or 0) + 1, status_in_lane(m[6], m[8])
   local deaths = call('HINCRBY', record(id), 'deaths', 1)
-  local toll = math.min((m[12] or 0) + A_DEATH, MOST_TOLL)
-  call('HSET', record(id), 'place', 'lane', 'status', status, 'seq', seq, 'toll', toll)
+  call('HSET', record(id), 'toll', math.min((m[12] or 0) + A_DEATH, MOST_TOLL))
+  call('HSET', record(id), 'place', 'lane', 'status', status, 'seq', seq)
   to_lane(id, m[3], m[4])
   count(m[5], m[6], m[7], -1)
   count(m[5], status, m[7], 1)
