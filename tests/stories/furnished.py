@@ -9,7 +9,7 @@ import httpx
 
 from dualloop.home.inventory import furnish
 from tests.home import Home
-from tests.stories.stack import Stack, running
+from tests.stories.stack import START_S, Stack, running
 from tests.waiting import eventually
 
 
@@ -24,6 +24,6 @@ async def furnished(redis_url: str, folder: Path, home: Home, *, workers: int = 
             async def known() -> bool:
                 return bool((await client.get("/v1/home")).json()["inventory"]["devices"])
 
-            await eventually(known, what="the home is known")
+            await eventually(known, START_S, "the home is known")
         await stack.start([stack.worker() for _ in range(workers)])
         yield stack

@@ -63,12 +63,12 @@ class Long(Mission):
         items: list[int] = []
         left: Any = None
 
-    @state("WORKING", acting=True, timeout_s=30, retry=Retry(tries=2, base_s=0), on_failure="skip")
+    @state("WORKING", acting=True, timeout_s=120, retry=Retry(tries=2, base_s=0), on_failure="skip")
     async def work(self, tools: Tools) -> Outcome:
         answer = await plays[tools.payload.work](tools)
         return Go("done", result={"items": tools.context.items}) if answer is None else answer
 
-    @undo("WORKING", timeout_s=30, retry=Retry(tries=2, base_s=0))
+    @undo("WORKING", timeout_s=120, retry=Retry(tries=2, base_s=0))
     async def take_back(self, tools: Tools) -> Outcome | None:
         return await plays[tools.payload.back](tools) if tools.payload.back else None
 

@@ -25,7 +25,7 @@ from tests.waiting import eventually
 
 LOCAL = "127.0.0.1"
 MISSIONS = "tests.missions.plain"
-START_S = 60.0  # generous: several test runs may share two cores
+START_S = 120.0  # generous: several test runs may share two cores
 
 
 class Part:
@@ -64,7 +64,7 @@ class Part:
 
     async def ready(self) -> None:
         """Wait until it says that it is."""
-        async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
 
             async def answers() -> bool:
                 if self.running.poll() is not None:
@@ -164,10 +164,10 @@ class Stack:
             await part.ready()
         if any(part in self.workers for part in parts):
             with redis.Redis.from_url(self.redis_url) as client:
-                await eventually(lambda: client.exists(keys.CATALOGUE), what="the workers' types are announced")
+                await eventually(lambda: client.exists(keys.CATALOGUE), START_S, "the workers' types are announced")
             for part in self.foregrounds:
                 if part.process is not None and part.process.poll() is None:
-                    await eventually(part.tells_types, what=f"{part.name} has heard of the types")
+                    await eventually(part.tells_types, START_S, f"{part.name} has heard of the types")
 
     def expire(self, task_id: str) -> None:
         """Its deadline has come: for tests that want it in the middle of something, however slow the machine is."""

@@ -332,7 +332,7 @@ async def test_it_ends_the_whole_handler_whichever_of_its_tasks_has_called_it(be
     await bench.take(play)
     runner = await bench.claim()
     task = asyncio.create_task(runner.run())
-    await asyncio.wait({task}, timeout=25)
+    await asyncio.wait({task}, timeout=100)
     assert task.done()  # not by the time-out of its state
     await task
     assert sorted(ended) == ["handler", "task 0", "task 1", "task 2"]

@@ -126,8 +126,8 @@ async def test_a_slow_reader_is_told_where_to_resume(
     monkeypatch.setattr(serving, "LINGER_S", 60)
     async with running(redis_url, tmp_path, foregrounds=0), inside(redis_url) as front:
         async with talking(front.ws, max_size=None, max_queue=1) as talk:
-            await flood(talk)
             (one,) = front.foreground.sockets._open
+            await flood(talk, lambda: one._outbox.end is not None)
             await eventually(lambda: one._outbox.end is not None, what="it is found to be slow")
             closed = await talk.rest()
             assert closed.rcvd is not None
