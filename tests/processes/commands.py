@@ -24,6 +24,14 @@ class Front:
         assert answer.status_code == 202, answer.text
         return str(answer.json()["correlation_id"])
 
+    async def send_many(self, many: int, type_: str, **command: Any) -> list[str]:
+        """So many that are alike, in one request; their correlation_ids in order."""
+        answer = await self.client.post("/v1/commands:batch", json=[{"type": type_, **command}] * many)
+        assert answer.status_code == 207, answer.text
+        ids = [str(told["correlation_id"]) for told in answer.json()]
+        assert len(ids) == many
+        return ids
+
     async def result(self, correlation_id: str, wait: float | None = None) -> dict[str, Any]:
         """The final document; or the one as of now, or of after so many seconds at most.
 

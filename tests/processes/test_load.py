@@ -47,8 +47,7 @@ async def test_b43_urgent_before_normal_before_bulk_and_every_lane_has_its_share
     """All lanes are full when the worker comes: it goes by priority, and serves each one before another is empty."""
     await stack.workers[0].stop()
     many = {
-        priority: [await front.send("test.noop", priority=priority) for _ in range(80)]
-        for priority in ("bulk", "normal", "urgent")
+        priority: await front.send_many(80, "test.noop", priority=priority) for priority in ("bulk", "normal", "urgent")
     }
     await stack.workers[0].start()
     for ids in many.values():
@@ -85,8 +84,8 @@ async def test_b43_bulk_is_done_under_an_unending_stream_of_urgent_work(stack: S
 
 async def test_b45_a_worker_holds_no_more_than_it_can_run_however_much_there_is(stack: Stack, front: Front) -> None:
     await stack.workers[0].stop()
-    ids = [await front.send("test.slow", payload={"seconds": 0.1}) for _ in range(40)]
-    sleepers = [await front.send("test.patient", payload={"sleep_s": 0.01, "wait_s": 0.01}) for _ in range(40)]
+    ids = await front.send_many(40, "test.slow", payload={"seconds": 0.1})
+    sleepers = await front.send_many(40, "test.patient", payload={"sleep_s": 0.01, "wait_s": 0.01})
     await stack.workers[0].start()
     most = 0
     with redis.Redis.from_url(stack.redis_url) as client:
@@ -105,9 +104,7 @@ async def test_b45_a_worker_holds_no_more_than_it_can_run_however_much_there_is(
 
 async def test_b44_many_timers_that_are_due_together_move_at_once_and_delay_nobody(stack: Stack, front: Front) -> None:
     """600 sleepers wake in the same instant; an urgent command sent then is done as if they slept on."""
-    ids = [
-        await front.send("test.patient", payload={"sleep_s": 3600, "wait_s": 0.01}, deadline_s=7200) for _ in range(600)
-    ]
+    ids = await front.send_many(600, "test.patient", payload={"sleep_s": 3600, "wait_s": 0.01}, deadline_s=7200)
     prefix = keys.prefix(0)
     with redis.Redis.from_url(stack.redis_url) as client:
         await eventually(lambda: client.zcard(prefix + "timers") == len(ids), within=60)
