@@ -2,6 +2,7 @@
 
 import sysconfig
 import traceback
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ def is_ours(module: str) -> bool:
     return module.partition(".")[0] in _OURS
 
 
+@lru_cache(maxsize=1024)
 def own_file(name: str) -> Path | None:
     """A file that is neither Python's, nor installed, nor ours; None: it is one of those, or none."""
     file = Path(name).resolve()
@@ -29,7 +31,7 @@ def raised_in(error: BaseException) -> str | None:
 
     Without the folder, which is no business of whoever reads a result.
     """
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if (file := own_file(frame.filename)) is not None:
-            return f"{file.name}, line {frame.lineno}, in {frame.name}"
+    for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):  # reads no sources: it is asked at each try
+        if (file := own_file(frame.f_code.co_filename)) is not None:
+            return f"{file.name}, line {line}, in {frame.f_code.co_name}"
     return None
