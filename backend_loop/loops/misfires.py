@@ -24,6 +24,19 @@ class Turn:
     passed: int | None = None
 
 
+def is_missed(name: str, plan: Plan, begun: int, now: int) -> bool:
+    """Whether a run that has begun, and may not have been sent, comes too late by the misfire rule.
+
+    Whoever began it has died, or Redis had no room. `once` makes up for the newest instant only.
+    """
+    if now - plan.due(name, begun) <= plan.late_s * 1000 or plan.misfire == "all":
+        return False
+    if plan.misfire == "skip":
+        return True
+    following = plan.times.after(begun)
+    return following is not None and plan.due(name, following) <= now
+
+
 def turn(name: str, plan: Plan, expected: int, now: int) -> Turn:
     """What to do at `now`, where `expected` is the next instant; one run at a time, the oldest first.
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from backend_loop.loops.misfires import turn
+from backend_loop.loops.misfires import is_missed, turn
 from shared import keys
 from shared.catalogue import Catalogue, Entry
 from shared.clock import boottime, rfc3339
@@ -142,7 +142,7 @@ class Schedules:
         if "unreadable" in record:
             raise CannotFireError(f"its record is damaged: {record['unreadable']}")
         if "firing" in record:  # a leader before this one has begun it
-            return await self._carry_out(term, due, Row.model_validate_json(record["firing"]))
+            return await self._go_on(term, due, Row.model_validate_json(record["firing"]))
         plan, expected = Plan.model_validate_json(record["plan"]), int(record["next"])
         now = turn(due.name, plan, expected, due.now)
         row = None if now.run is None else self._row(due.name, plan, now.run)
@@ -157,6 +157,25 @@ class Schedules:
         if row is None or word != b"OK":  # others have changed it since it was read
             return bool(word == b"OK")
         return await self._carry_out(term, due, row)
+
+    async def _go_on(self, term: int, due: Due, row: Row) -> bool:
+        """Carry out what was begun, unless it would come too late, and was not sent before."""
+        try:
+            plan = Plan.model_validate_json(due.record["plan"])
+        except (KeyError, ValueError):  # damaged since: what was begun is whole
+            return await self._carry_out(term, due, row)
+        if not is_missed(due.name, plan, row.instant, due.now) or await self._was_sent(row):
+            return await self._carry_out(term, due, row)
+        log.warning("schedule missed", schedule=due.name, since=rfc3339(row.instant), misfire=plan.misfire)
+        return bool(await self._run(term, "drop", due.name, row.task_id) == b"OK")
+
+    async def _was_sent(self, row: Row) -> bool:
+        """Whether its mission is there, or was."""
+        mission = self._fleet.ids.read(row.task_id)
+        if mission is None:
+            return False
+        places = [kind(mission.shard, row.task_id) for kind in (keys.mission, keys.used)]
+        return bool(await self._link.call("EXISTS", *places))
 
     def _row(self, name: str, plan: Plan, instant: int) -> Row:
         command = Command.model_validate(plan.command)

@@ -5,6 +5,7 @@
 --           begin, name, revision, next instant as read, task id, row (JSON, what is to be accepted under that id), the next
 --           instant after this run ('': none), when that is due (likewise): ids '' and rows '' run nothing, and go on
 --           done, name, task id, instant (epoch ms) that was run
+--           drop, name, task id: of a run that comes too late, and was not sent
 --           trouble, name, sentence, ms until it is looked at again
 --           mend, name after which to go on ('' from the first one), how many at most
 -- Answers   {FENCED, term} where a later leader has been here; due: {OK, now, ms until the next one or -1, record*}, a record
@@ -73,8 +74,10 @@ if what == 'begin' then
 else
   if s[5] ~= ARGV[4] then return 'CHANGED' end
   call('HDEL', key, 'firing', 'firing_task', 'trouble', 'trouble_at')
-  call('HSET', key, 'last', ARGV[5], 'last_at', now, 'last_task', ARGV[4])
-  call('HINCRBY', key, 'fired', 1)
+  if what == 'done' then
+    call('HSET', key, 'last', ARGV[5], 'last_at', now, 'last_task', ARGV[4])
+    call('HINCRBY', key, 'fired', 1)
+  end
   rest(s[6] or '')
 end
 return 'OK'

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from backend_loop.loops.misfires import MOST, Turn, turn
+from backend_loop.loops.misfires import MOST, Turn, is_missed, turn
 from shared.schedules import Misfire, Plan
 
 MINUTE = 60_000
@@ -97,3 +97,23 @@ def test_jitter_counts_as_no_lateness_and_nothing_runs_before_it() -> None:
     assert turn("s", jittery, NOON, due - 1) == Turn(None, NOON, NOON)
     assert turn("s", jittery, NOON, due + 29_000).run == NOON
     assert turn("s", jittery, NOON, due + 31_000).run is None
+
+
+@pytest.mark.parametrize(
+    ("misfire", "late_s", "missed"),
+    [
+        ("skip", 29, False),
+        ("skip", 31, True),
+        ("once", 29, False),
+        ("once", 59, False),
+        ("once", 61, True),
+        ("all", 3_600, False),
+    ],
+)
+def test_b42_what_was_begun_and_not_sent_is_judged_once_more(misfire: Misfire, late_s: int, *, missed: bool) -> None:
+    """Its leader died in between, or Redis was full, for so long; the newest one comes a minute after it."""
+    assert is_missed("s", plan(misfire=misfire), NOON, NOON + late_s * 1000) is missed
+
+
+def test_b42_the_only_one_is_made_up_for_however_late() -> None:
+    assert not is_missed("s", plan(misfire="once", cron="0 12 1 6 *"), NOON, NOON + 86_400_000)

@@ -232,3 +232,14 @@ def test_they_are_mended_a_few_at_a_time_and_a_damaged_one_is_passed_over(verbs:
     verbs.redis.set(verbs.key("schedule:a"), "no hash")
     assert mend(verbs, most=2) == ("b", ["b"])
     assert mend(verbs, "b", 2) == ("", ["c"])
+
+
+def test_b42_a_run_that_is_dropped_was_none(verbs: Verbs) -> None:
+    add(verbs, following=5, due=5)
+    assert begin(verbs) == "OK"
+    assert fire(verbs, "drop", "s", "another") == "CHANGED"
+    assert "firing" in record(verbs)
+    assert fire(verbs, "drop", "s", "t") == "OK"
+    after = record(verbs)
+    assert not {"firing", "firing_task", "fired", "last"} & after.keys()
+    assert dues(verbs) == {"s": FAR}

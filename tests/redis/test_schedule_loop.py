@@ -159,6 +159,53 @@ async def test_b38_nothing_is_sent_once_the_term_is_over(shard: Verbs, redis_url
     assert len(shard.redis.keys("*mission:*")) == 1
 
 
+async def begun(shard: Verbs, url: str, misfire: str, calls: int) -> None:
+    """A run that its leader has begun, and died after so many calls; nobody came for longer than it may be late."""
+    add(shard, "s", misfire=misfire)
+    chair = Chair()
+    chair.until = 1 + calls
+    async with firing(url, chair) as loop:
+        with pytest.raises(NoTermError):
+            await loop._step(TERM)
+    assert "firing" in record(shard)
+    late = Plan.model_validate_json(record(shard)["plan"]).model_copy(update={"late_s": 0.000_001})
+    shard.redis.hset(keys.schedule("s"), "plan", late.model_dump_json())
+
+
+async def test_b42_what_was_begun_and_comes_too_late_is_not_sent_any_more(shard: Verbs, redis_url: str) -> None:
+    await begun(shard, redis_url, "skip", 2)
+    following = record(shard)["next"]
+    async with firing(redis_url) as loop:
+        assert await loop._step(TERM) == After(0)
+        answer = await loop._step(TERM)
+    after = record(shard)
+    assert not {"firing", "firing_task", "fired", "last"} & after.keys()
+    assert after["next"] == following
+    assert shard.score("schedule_dues", "s") == float(following)
+    assert shard.redis.keys("*mission:*") == []
+    assert isinstance(answer, After)
+    assert answer.seconds > 0
+
+
+@pytest.mark.parametrize(("misfire", "calls"), [("skip", 3), ("once", 2), ("all", 2)])
+async def test_b42_but_what_was_sent_is_done_and_what_is_made_up_for_is_sent(
+    shard: Verbs, redis_url: str, misfire: str, calls: int
+) -> None:
+    await begun(shard, redis_url, misfire, calls)
+    async with firing(redis_url) as loop:
+        await loop._step(TERM)
+    assert record(shard)["fired"] == "1"
+    assert len(shard.redis.keys("*mission:*")) == 1
+
+
+async def test_what_was_begun_is_whole_whatever_has_become_of_its_schedule(shard: Verbs, redis_url: str) -> None:
+    await begun(shard, redis_url, "skip", 2)
+    shard.redis.hset(keys.schedule("s"), "plan", "no JSON")
+    async with firing(redis_url) as loop:
+        await loop._step(TERM)
+    assert record(shard)["fired"] == "1"
+
+
 async def test_what_does_not_get_on_makes_nobody_spin(shard: Verbs, redis_url: str) -> None:
     add(shard, "s", "t")
     shard.redis.hset(keys.schedule("s"), "next", f" {record(shard)['next']}")
