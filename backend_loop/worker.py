@@ -115,8 +115,7 @@ class LoopWorker(Worker):
         self._catalogue = Catalogue()
         self.ready = asyncio.Event()
         self._slots = Slots(settings)
-        self._stopping: asyncio.Event = asyncio.Event()
-        self._drained: asyncio.Task[None] | None = None
+        self._stopping, self._haste = asyncio.Event(), asyncio.Event()
         self._watchdog: Watchdog | None = None
         self._block_watch = BlockWatch(self.types.values(), settings.lease_s / 2)
 
@@ -333,9 +332,9 @@ class LoopWorker(Worker):
         if not self._stopping.is_set():
             log.info("drain", on=signal.Signals(signum).name, running=self.running, grace_s=self.settings.drain_s)
             self._stopping.set()
-        elif self._drained is not None:
+        elif not self._haste.is_set():  # heard wherever the drain is by now
             log.warning("drain cut short", on=signal.Signals(signum).name, running=self.running)
-            self._drained.cancel()
+            self._haste.set()
 
     def stop(self) -> None:
         """Drain and end `main`, as the first signal would."""
@@ -354,9 +353,10 @@ class LoopWorker(Worker):
         async def empty() -> None:
             await asyncio.gather(*(shard.wait() for shard in self.shards), *self.tasks.values())
 
-        self._drained = asyncio.ensure_future(empty())
-        await asyncio.wait([self._drained], timeout=self.settings.drain_s)
-        self._drained.cancel()
+        drained, hurried = asyncio.ensure_future(empty()), asyncio.ensure_future(self._haste.wait())
+        await asyncio.wait({drained, hurried}, timeout=self.settings.drain_s, return_when=asyncio.FIRST_COMPLETED)
+        drained.cancel()
+        hurried.cancel()
         for task in self.tasks.values():
             task.cancel()
         try:
