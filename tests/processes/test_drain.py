@@ -8,7 +8,7 @@ import pytest
 
 from tests.processes.commands import Front, acting, events, tally
 from tests.processes.restartable import Restartable
-from tests.stories.stack import Stack, running
+from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
 
 
@@ -86,16 +86,20 @@ async def test_b28_a_second_signal_is_heard_though_the_drain_has_hardly_begun(
     async with running(server.url, tmp_path, DUALLOOP_DRAIN_S="100") as stack:
         front, worker = Front(stack.foregrounds[0]), stack.workers[0]
         async with front.client:
-            await eventually(lambda: '"event":"lead"' in worker.tail(10**6))
+            await eventually(partial(_says, worker, "lead"))
             one = await front.send("test.slow", payload={"gate": str(tmp_path / "gate")})
             await eventually(partial(acting, front, one))
             server.freeze()
             for said in ("drain", "drain cut short"):
                 worker.running.terminate()
-                await eventually(lambda said=said: f'"event":"{said}"' in worker.tail(10**6))  # type: ignore[misc]
+                await eventually(partial(_says, worker, said))
             await eventually(lambda: worker.running.poll() is not None, within=60)  # not the 100 s of the drain
             assert worker.running.returncode == 0
             server.thaw()
+
+
+def _says(worker: Part, event: str) -> bool:
+    return f'"event":"{event}"' in worker.tail(10**6)
 
 
 async def test_the_front_finishes_what_it_has_begun_to_answer(stack: Stack, front: Front) -> None:
