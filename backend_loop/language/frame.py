@@ -160,12 +160,7 @@ def _with_things(frames: list[Frame]) -> list[Frame]:
             and (one.borrowed or not one.aspect)
         ):
             given[n] = replace(one, kind=after.kind or after.own_kind)
-        elif (
-            _nowhere(one)
-            and one.verb == after.verb
-            and after.area is not None
-            and (n + 2 == len(given) or after.borrowed)
-        ):
+        elif _nowhere(one) and _may_share(one, after) and (n + 2 == len(given) or after.borrowed):
             given[n] = replace(one, area=after.area, lent=True)
     for n, one in enumerate(given[1:], 1):
         before = given[n - 1]  # it may have borrowed itself
@@ -181,6 +176,12 @@ def _with_things(frames: list[Frame]) -> list[Frame]:
         elif _nowhere(one) and before.place is not None:
             given[n] = replace(one, area=before.place, lent=True)
     return given
+
+
+def _may_share(one: Frame, after: Frame) -> bool:
+    """The room that comes last is said of both: "turn off the light and close the blinds in the bedroom"."""
+    both_act = Verb.LOOK not in (one.verb, after.verb) and Verb.SCENE not in (one.verb, after.verb)
+    return after.area is not None and (one.verb == after.verb or (both_act and after.kind is not None))
 
 
 def _nowhere(frame: Frame) -> bool:

@@ -240,7 +240,7 @@ def _sensible(frame: Frame) -> bool:
     kinds = {kind for kind in (frame.kind, frame.own_kind) if kind is not None}
     if frame.area is not None and frame.own_area not in (None, frame.area):
         return False  # "the kitchen, the bedroom light", said without a pause
-    return (not frame.moved or "cover" in kinds) and (
+    return (not frame.moved or "cover" in kinds or not kinds) and (
         frame.verb != Verb.CHANGE
         or all(kind in _GRADUAL and frame.aspect in (None, "level", "size", _GRADUAL[kind]) for kind in kinds)
     )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from backend_loop.language import wishes
@@ -32,6 +32,9 @@ from shared.home import Inventory
 
 NOBODY: Final[frozenset[str]] = frozenset()
 _PAUSE: Final = re.compile(r"\s*[,，、]+\s*")
+READ: Final = 256
+"""Clauses whose reading is kept: what is taken apart in several ways has the same piece in many of them."""
+
 _UNREAD: Final = ("not_understood", "no_such_device")
 LONGEST_NAME: Final = (4, 8)
 """Words, or signs of Chinese, that something unknown may be called by; what is longer is something else."""
@@ -96,6 +99,7 @@ class _Reader:
         self._book: NameBook = book(home, language, self._grammar.kinds)
         self._things = Things(home, self._book, language)
         self._scenes = {scene.id: scene for scene in home.scenes}
+        self._known = lru_cache(maxsize=READ)(lambda text, stock: self._grammar.read(text, self._book, stock=stock))
         self._phrases = {phrase(said, self._tongue): scene for said, scene in self._book.phrases.items()}
 
     def interpret(self, heard: str, area: str | None, chosen: frozenset[str]) -> Meaning:
@@ -265,7 +269,7 @@ class _Reader:
         """One clause by itself: a scene's phrase, or a sentence of the grammar."""
         if (scene := self._phrase(text)) is not None:
             return Frame(Verb.SCENE, scene=scene)
-        return self._grammar.read(text, self._book, stock=stock)
+        return self._known(text, stock)
 
     def _named_alone(self, text: str) -> Frame | None:
         """Somebody by name: "the bedroom one", whose last word was taken for a number, too."""

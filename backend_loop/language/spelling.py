@@ -18,7 +18,7 @@ def respelled(text: str, words: AbstractSet[str]) -> str | None:
         word = said[at]
         if not (word.isascii() and word.isalpha()) or word in words:
             after = said[at + 1] if at + 1 < len(said) else ""
-            if word in words and word + after in words:
+            if after and word in words and word + after in words:
                 given.append(word + after)  # "hall way"
                 at, changed = at + 2, True
                 continue

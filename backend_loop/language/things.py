@@ -212,7 +212,10 @@ def _kind(frame: Frame) -> str | None:
     elif kind is None and frame.verb in _KIND_TOLD:
         kind = _KIND_TOLD[frame.verb]
     elif kind is None and frame.number is not None:
-        kind = "light" if frame.percent else "climate"  # "set it to 22"
+        if not frame.percent:
+            kind = "climate"  # "set it to 22"
+        elif frame.area is not None:
+            kind = "light"  # "the kitchen to 30 %"; "it" may be a blind as well
     elif kind is None and frame.area is not None and (frame.level or frame.verb in (Verb.ON, Verb.OFF)):
         kind = "light"
     return kind

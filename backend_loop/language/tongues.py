@@ -65,7 +65,8 @@ _ENGLISH: Final = Tongue(
         r"""^(?:(?:please|kindly|
         (?:hey|hi|hello)\ there|hey|hi|hello|ok|okay|alright|well|so|oh|um+|uh+|now|right|and|also|just|quick(?:ly)?|
         computer|assistant|house|could\ (?:you|somebody|someone|anybody|anyone)|
-        can\ (?:you|somebody|someone)|would\ you|will\ you|do\ you\ mind|would\ you\ mind|you\ can|
+        can\ (?:you|somebody|someone)|would\ (?:you|somebody|someone|anybody|anyone)|will\ you|do\ you\ mind|
+        would\ you\ mind|you\ can|
         you\ could|may\ you|i'd\ like\ you\ to|i\ would\ like\ you\ to|i\ want\ you\ to|i\ need\ you\ to|i'd\ like\ to|
         i\ would\ like\ to|i\ want\ to|let's|lets|go\ ahead\ and|be\ so\ kind\ (?:and|as\ to)|be\ kind\ enough\ to|
         be\ a\ (?:dear|darling|love|star)\ and|
@@ -80,8 +81,9 @@ _ENGLISH: Final = Tongue(
         (?:is|would)\ it\ (?:be\ )?possible\ to|try\ to|i\ think)\b[\s,]*)+"""
     ),
     closing=_words(
-        r"""(?:[\s,]*\b(?:please|thanks|thank\ you|thank\ you\ very\ much|for\ me|for\ us|now|right\ now|right\ away|
-        immediately|would\ you|will\ you|could\ you|can\ you|everyone|everybody|dear|darling|then|already|okay|ok|again|
+        r"""(?:[\s,]*\b(?:please|thanks|(?:and\ )?thank\ you|thank\ you\ very\ much|for\ me|for\ us|now|right\ now|
+        right\ away|immediately|
+        would\ you|will\ you|could\ you|can\ you|everyone|everybody|dear|darling|then|already|okay|ok|again|
         at\ once|for\ now|too|as\ well|quickly|if\ you\ can|if\ you\ don't\ mind|at\ the\ moment|currently|
         for\ a\ bit|in\ there|over\ there|there|
         by\ any\ chance|when\ you\ can|that\ would\ be\ (?:great|nice|lovely)|pls|plz|thx|cheers|mate|
@@ -301,6 +303,7 @@ _CHINESE: Final = Tongue(
     ),
     said=(
         (re.compile(r"(?:啊|吧|哦|大家|各位|拜拜|再见)+$"), ""),
+        (re.compile(r"^(?:大家|各位)"), ""),
         (re.compile(r"(?:啦|咯|喽)$"), "了"),
         (re.compile(r"出去了$"), "出门了"),
         (

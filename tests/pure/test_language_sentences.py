@@ -9,7 +9,7 @@ import pytest
 
 from tests.pure.meant import meant, rows, sorted_line
 
-LISTS = ("held_out", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+LISTS = ("held_out", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 MISSED = {
     "打开观影模式": "no scene of this home is called 观影",
     "麻烦把书房的台灯关一下": "the list has no desk lamp in mind; the only lamp of the study is as good a guess",
@@ -29,7 +29,6 @@ MISSED = {
     "unlock the door for grandma please": "likewise for whom",
     "no more AC in the study, turn it off": "what is told twice in two ways is not understood",
     "we don't need the AC in the study any more, switch it off": "likewise",
-    "please leave the hall light on": "who wants it to stay on wants it on",
     "客厅窗帘开了百分之多少": "how far is asked by 多少, and 百分之 is of a number",
     "我要出门": "who wants to leave has not said that he does",
     "把电视声音调大": "it is not understood, instead of not known",
@@ -37,6 +36,9 @@ MISSED = {
     "turn on the kitchen light at 50 and close the blinds there": "at 50 may be a time, and no percent",
     "关灯锁门，客厅的灯": "it asks, for what comes last is said of the door",
     "关灯拉窗帘": "to pull a blind may be to open or to close it",
+    "stop the speaker": "what is stopped is switched off, music pauses",
+    "书房的灯可以打开吗": "it may ask whether it can be done",
+    "要看电影了": "the phrase of the scene has no 了",
     "run good night": "the scene is called night",
     "睡觉啦晚安": "two phrases of one scene, one after the other, are none",
     "我要睡觉了把灯都关了": "the first half is the phrase of a scene, and the other asks where",
