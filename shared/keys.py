@@ -42,7 +42,7 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``heard:<tenant>:<utterance>``        hash    who was the first to hear this; a minute
 ``heard_by:<tenant>:<utterance>:<id>`` string what a command was told of that; a minute
 ``audio:<id>``                        string  the recording that a mission listens to; until its end, minutes at most
-``recordings``                        zset    missions with one, by when it goes at the latest, epoch ms; as long as that
+``recordings``                        zset    missions with one, by when it goes at the latest, epoch ms; until that
 ``stream:<id>``                       hash    a voice session; until it is understood, seconds after its client is gone
 ``spoken:<id>``                       list    what was said in it so far, PCM; likewise
 ``streams``                           zset    voice sessions by when whoever listens may be dead, epoch ms; likewise
