@@ -221,6 +221,13 @@ NEW = {
             "dualloop dead-letters replay ID."
         ),
     ),
+    "alone though it got on each time": (
+        ("leased", "RUNNING", {"owner": "solo-1", "lease_ends_at": NOW + 1000}),
+        (
+            "RUNNING in SENDING alone in a process of its own, since workers died again and again under it; "
+            "its lease ends in 1.0 s unless the worker renews it; " + LEFT
+        ),
+    ),
     "a pool that nobody serves": (
         ("lane", "PENDING", {"ready_at": NOW - 1000, "unserved": "speech", "ahead": 3}),
         (
