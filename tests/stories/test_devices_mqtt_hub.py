@@ -4,6 +4,7 @@ import asyncio
 import time
 from typing import Any
 
+import aiomqtt
 import pytest
 
 from backend_loop.devices.mqtt.device import MqttDevices
@@ -202,3 +203,20 @@ async def test_many_that_are_dead_keep_no_other_from_being_asked(lamp: Lamp, dev
     await asyncio.wait({waiting})
     assert (await devices.observe(LAMP, deadline=soon(60))).value["power"] == "off"
     assert devices._looks._value == 1, "each has given back what it had, once"
+
+
+async def test_a_hand_that_could_not_be_told_is_told_once_the_broker_is_back(
+    lamp: Lamp, devices: MqttDevices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await devices.observe(LAMP, deadline=soon())
+    client, topic = devices._hub._client, f"dualloop/changes/{lamp.topic}"
+    assert client is not None
+
+    async def broken(*_: Any, **__: Any) -> None:
+        raise aiomqtt.MqttError("away")
+
+    monkeypatch.setattr(client, "publish", broken)
+    await lamp.hand(state="ON")
+    told = await lamp.line.hear(topic)
+    assert told.json["changes"]["power"]["by"] == "hand"
+    assert devices._hub._client is not client, "the one that was lost has told nothing"

@@ -227,10 +227,14 @@ class Hub:
         """Hand on who changed what, for workers that begin later."""
         while self._untold and self._client is not None:
             wire = next(iter(self._untold))
-            del self._untold[wire]
+            del self._untold[wire]  # before it is told: what comes meanwhile is to be told as well
             if wire in self.lines:
                 told = {name: changes.Moved(*moved) for name, moved in self.lines[wire].tracker.told().items()}
-                await self._client.publish(f"{CHANGES}/{wire}", changes.written(told).encode(), qos=1, retain=True)
+                try:
+                    await self._client.publish(f"{CHANGES}/{wire}", changes.written(told).encode(), qos=1, retain=True)
+                except aiomqtt.MqttError:
+                    self._untold[wire] = None  # once there is a broker again
+                    raise
 
     async def _hear(self, client: aiomqtt.Client) -> None:
         async for message in client.messages:
