@@ -4,6 +4,7 @@ Nothing is undone then. So its error says what is not, and its children are told
 """
 
 import contextlib
+from collections.abc import Mapping
 from typing import Any, Final
 
 from backend_loop import compensation, document
@@ -18,7 +19,7 @@ _NOTHING: Final = Course("")
 
 def course_of(claimed: Claimed, definition: MissionType) -> Course:
     """How far it is, in the words of the newest version; of what nobody can read, a course with nothing behind it."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(Exception):  # whatever is damaged in it
         kept = document.read(claimed.document, claimed.state, claimed.version, claimed.run)
         # also of a run that has not committed yet: what the one before it has left done is done
         return resumed(definition.versions.course(kept.course, kept.version), claimed)
@@ -32,7 +33,7 @@ def behind(course: Course, definition: MissionType) -> dict[str, Any]:
         left.insert(0, course.state)
     if not left:
         return {}
-    ending = course.ending or {}
+    ending = course.ending if isinstance(course.ending, Mapping) else {}  # it may be damaged
     met = {name: ending[name] for name in ("error", "reason") if name in ending}
     return {"undone": [one.state for one in course.undone], "not_undone": left, **met}
 
