@@ -33,7 +33,7 @@ from backend_loop.loops.schedules import Schedules
 from backend_loop.loops.warming import Warming
 from backend_loop.mission_type import MissionType, pools_of
 from backend_loop.model import Model
-from backend_loop.redis_clock import RedisClock
+from backend_loop.redis_clock import RedisClock, boottime
 from backend_loop.services import Services
 from backend_loop.sessions import Sessions
 from backend_loop.shard_loop import CUT_S, ShardLoop
@@ -58,7 +58,8 @@ from shared.watchdog import STUCK, Watchdog
 log = get(__name__)
 
 JOIN_AGAIN_S: Final = 0.2
-
+DOUBLED_S: Final = 0.3
+"""Process managers send a signal twice; a person does not within this time."""
 LEAVE_S: Final = 5.0
 """How long a stop may take besides the drain, before a process whose loop was stuck waits for it no more."""
 
@@ -115,7 +116,7 @@ class LoopWorker(Worker):
         self._catalogue = Catalogue()
         self.ready = asyncio.Event()
         self._slots = Slots(settings)
-        self._stopping, self._haste = asyncio.Event(), asyncio.Event()
+        self._stopping, self._haste, self._told_at = asyncio.Event(), asyncio.Event(), 0.0
         self._watchdog: Watchdog | None = None
         self._block_watch = BlockWatch(self.types.values(), settings.lease_s / 2)
 
@@ -331,8 +332,9 @@ class LoopWorker(Worker):
         """First signal: drain. Second: now."""
         if not self._stopping.is_set():
             log.info("drain", on=signal.Signals(signum).name, running=self.running, grace_s=self.settings.drain_s)
+            self._told_at = boottime()
             self._stopping.set()
-        elif not self._haste.is_set():  # heard wherever the drain is by now
+        elif boottime() - self._told_at > DOUBLED_S and not self._haste.is_set():  # heard wherever the drain is by now
             log.warning("drain cut short", on=signal.Signals(signum).name, running=self.running)
             self._haste.set()
 
@@ -355,9 +357,7 @@ class LoopWorker(Worker):
 
         drained, hurried = asyncio.ensure_future(empty()), asyncio.ensure_future(self._haste.wait())
         await asyncio.wait({drained, hurried}, timeout=self.settings.drain_s, return_when=asyncio.FIRST_COMPLETED)
-        drained.cancel()
-        hurried.cancel()
-        for task in self.tasks.values():
+        for task in (drained, hurried, *self.tasks.values()):
             task.cancel()
         try:
             async with asyncio.timeout(CUT_S + self.settings.redis_timeout_s):

@@ -3,9 +3,12 @@
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from signal import SIGINT, SIGTERM
 
 import pytest
 
+from backend_loop.redis_clock import boottime
+from backend_loop.worker import DOUBLED_S
 from tests.processes.commands import Front, acting, events, tally
 from tests.processes.restartable import Restartable
 from tests.stories.stack import Part, Stack, running
@@ -73,10 +76,32 @@ async def test_b28_nothing_is_claimed_any_more_and_readiness_says_so(stack: Stac
 async def test_b28_a_second_signal_means_now(stack: Stack, front: Front) -> None:
     one = await drained_in(stack, front)
     worker = stack.workers[0]
-    worker.running.terminate()
-    await eventually(lambda: worker.running.poll() is not None, within=60)  # not the 100 s of the drain
+    await hurry(worker)
     assert worker.running.returncode == 0
     assert await front.state(one) == ("PENDING", "ACTING")
+
+
+async def hurry(worker: Part) -> None:
+    """A second signal, which is not the first one sent twice, and the end that is to follow on it."""
+    later = boottime() + 2 * DOUBLED_S
+    await eventually(lambda: boottime() > later)
+    worker.running.terminate()
+    await eventually(lambda: worker.running.poll() is not None)  # in no case the 100 s of the drain
+
+
+async def test_b28_a_signal_that_is_sent_twice_is_one(stack: Stack, front: Front) -> None:
+    worker = stack.workers[0]
+    one = await front.send("test.slow", payload={"gate": str(stack.folder / "gate")})
+    await eventually(partial(acting, front, one))
+    worker.freeze()
+    worker.running.send_signal(SIGTERM)
+    worker.running.send_signal(SIGINT)
+    worker.thaw()  # and hears both in the same moment
+    await eventually(partial(_says, worker, "drain"))
+    (stack.folder / "gate").touch()
+    await eventually(lambda: worker.running.poll() is not None)
+    assert not _says(worker, "drain cut short")
+    assert [line[0] for line in tally(stack)] == ["begin", "end"]
 
 
 async def test_b28_a_second_signal_is_heard_though_the_drain_has_hardly_begun(
@@ -90,10 +115,10 @@ async def test_b28_a_second_signal_is_heard_though_the_drain_has_hardly_begun(
             one = await front.send("test.slow", payload={"gate": str(tmp_path / "gate")})
             await eventually(partial(acting, front, one))
             server.freeze()
-            for said in ("drain", "drain cut short"):
-                worker.running.terminate()
-                await eventually(partial(_says, worker, said))
-            await eventually(lambda: worker.running.poll() is not None, within=60)  # not the 100 s of the drain
+            worker.running.terminate()
+            await eventually(partial(_says, worker, "drain"))
+            await hurry(worker)
+            assert _says(worker, "drain cut short")
             assert worker.running.returncode == 0
             server.thaw()
 
