@@ -78,6 +78,7 @@ _GRADUAL: Final[Mapping[str, str]] = {
 }
 """What there can be more or less of."""
 
+_HOURS: Final = 12
 _COVERINGS: Final = frozenset({"blind", "curtain", "shade", "shutter", "awning"})
 """Of the classes of device that the community knows those that are nothing else here: a gate is no blind."""
 
@@ -240,6 +241,8 @@ def _sensible(frame: Frame) -> bool:
     kinds = {kind for kind in (frame.kind, frame.own_kind) if kind is not None}
     if frame.area is not None and frame.own_area not in (None, frame.area):
         return False  # "the kitchen, the bedroom light", said without a pause
+    if frame.mode is not None and frame.number is not None and not frame.degrees and frame.number <= _HOURS:
+        return False  # "to heat at seven"
     return (not frame.moved or "cover" in kinds or not kinds) and (
         frame.verb != Verb.CHANGE
         or all(kind in _GRADUAL and frame.aspect in (None, "level", "size", _GRADUAL[kind]) for kind in kinds)
