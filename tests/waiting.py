@@ -12,8 +12,9 @@ STEPS_S = (0.005, 0.05)  # between two looks: first, and at most
 GROWTH = 1.2
 
 
-def until(condition: Callable[[], T], within: float = WITHIN_S, what: str = "") -> T:
+def until(condition: Callable[[], T], within: float | None = None, what: str = "") -> T:
     """The first truthy answer of ``condition``, asked again and again; fails the test after ``within`` seconds."""
+    within = WITHIN_S if within is None else within
     end, step = time.monotonic() + within, STEPS_S[0]
     while not (answer := condition()):
         assert time.monotonic() < end, f"not within {within} s: {what or inspect.getsource(condition).strip()}"

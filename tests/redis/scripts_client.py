@@ -13,6 +13,7 @@ import redis
 
 from shared import keys
 from shared.scripts import SCRIPTS, Script
+from tests import waiting
 from tests.redis import items
 from tests.redis.items import FAR, HOUR_MS, STATUS, Answer, Claim, Move, New, Said, Taken, Write, event
 
@@ -273,8 +274,8 @@ class Verbs:
             heard.subscribe(self.key(channel))
             heard.get_message(timeout=30)
 
-            def hear(within: float = 30.0) -> list[bytes]:
-                message = heard.get_message(timeout=within)
+            def hear(within: float | None = None) -> list[bytes]:
+                message = heard.get_message(timeout=waiting.WITHIN_S if within is None else within)
                 return [] if message is None else [message["data"]]
 
             yield hear

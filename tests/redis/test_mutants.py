@@ -5,12 +5,14 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from tests import waiting
 from tests.redis.mutants import MUTANTS, Mutant, header, told
 from tests.redis.scripts_client import Verbs
 
 
 @pytest.fixture
-def broken(redis_url: str) -> Iterator[Verbs]:
+def broken(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Verbs]:
+    monkeypatch.setattr(waiting, "WITHIN_S", 1.0)  # what is waited for is to stay away
     with redis.Redis.from_url(redis_url) as client:
         yield Verbs(client)
 
