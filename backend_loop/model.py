@@ -15,6 +15,7 @@ from backend_loop.alias import alias
 from backend_loop.services import (
     NO_ANSWER,
     NOT_NOW,
+    TOLD,
     ServiceRefused,
     ServiceUnavailable,
     is_for_good,
@@ -29,9 +30,6 @@ MOST_BYTES: Final = 1024 * 1024
 
 MOST_TOKENS: Final = 10**9
 """A server that counts more has not counted."""
-
-TOLD: Final = 300
-"""Characters of a server's own words in an error."""
 
 SPENT: Final = "insufficient_quota"
 """Code of a 429 that no waiting helps against."""

@@ -19,6 +19,9 @@ NOT_NOW: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HT
 MOST_BYTES: Final = 4 * 1024 * 1024
 """Of an answer: what is longer is none. Whoever has more to tell has pages."""
 
+TOLD: Final = 300
+"""Characters of a server's own words in an error: each try's line of the log has them."""
+
 NO_ANSWER: Final = (httpx.TransportError, httpx.DecodingError, TimeoutError)
 """What is raised where nothing came back that can be read."""
 
@@ -139,7 +142,7 @@ def _read(name: str, status: int, retry_after: str | None, content: bytes) -> di
             raise ServiceUnavailable(f"{name} gave an answer that is no JSON object")
         return Answer(name, document)
     told = (document or {}).get("detail")
-    sentence = f"{name}: {told if isinstance(told, str) else f'HTTP {status}'}"
+    sentence = f"{name}: {told[:TOLD] if isinstance(told, str) else f'HTTP {status}'}"
     if is_for_good(status):
         raise ServiceRefused(sentence, str((document or {}).get("code", status)))
     raise ServiceUnavailable(sentence, retry_after_s(retry_after))

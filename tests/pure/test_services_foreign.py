@@ -76,3 +76,12 @@ async def test_nor_is_it_of_a_model() -> None:
     async with httpx.AsyncClient(transport=httpx.MockTransport(lambda _: badly_packed())) as client:
         with pytest.raises(ServiceUnavailable, match="the model gave no answer"):
             await Model("http://model", client).think([], within_s=60, key="m:1", traceparent=TRACE)
+
+
+async def test_a_refusal_that_says_too_much_is_no_reason_to_give_a_mission_up() -> None:
+    """Its words go into each try's line of the log: uncut they were too large for a commit, and that ended it."""
+    detail = "down " * 300_000
+    with pytest.raises(ServiceUnavailable) as fault:
+        await asked(httpx.Response(503, json={"detail": detail}))
+    assert str(fault.value).startswith("stock: down down")
+    assert len(str(fault.value)) < 1_000
