@@ -1,7 +1,6 @@
 """Devices behind an HTTP bridge, such as the simulated home."""
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -10,6 +9,7 @@ from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import from_json
 
 from backend_loop.connections import Connections
 from backend_loop.devices.protocol import (
@@ -22,7 +22,7 @@ from backend_loop.devices.protocol import (
     Reading,
     UnknownEntity,
 )
-from backend_loop.services import silence
+from backend_loop.services import TOLD, silence
 from shared.clock import now_ms, parse_rfc3339
 
 NOT_NOW: Final = frozenset({HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
@@ -165,8 +165,8 @@ def _act_fault(entity: str, answer: httpx.Response) -> Exception:
 
 def _detail(answer: httpx.Response) -> str:
     try:
-        document = answer.json()
-    except (json.JSONDecodeError, UnicodeDecodeError):
+        document = from_json(answer.content)
+    except ValueError:  # too deep, half a surrogate, no UTF-8
         document = None
     detail = document.get("detail") if isinstance(document, Mapping) else None
-    return detail if isinstance(detail, str) else f"HTTP {answer.status_code}"
+    return detail[:TOLD] if isinstance(detail, str) else f"HTTP {answer.status_code}"

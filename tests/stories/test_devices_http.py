@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from signal import SIGKILL
 
+import httpx
 import pytest
 
 from backend_loop.devices.http import HttpDevice, http_client
@@ -192,6 +193,18 @@ async def test_a_bridge_that_talks_nonsense_is_no_reading_and_leaves_an_act_unkn
         if not answer.startswith(b"HTTP/1.1 200 OK") or b"500" in answer:
             with pytest.raises(ActUnknown):
                 await device.act(ON, key="k", fence=1, deadline=soon())
+
+
+@pytest.mark.parametrize("detail", [b"[" * 100_000, b'"' + b"down " * 300_000 + b'"'], ids=["too deep", "too long"])
+async def test_of_what_a_bridge_says_of_its_failure_little_is_kept(detail: bytes) -> None:
+    answer = httpx.Response(500, content=b'{"detail": ' + detail + b"}")
+    async with httpx.AsyncClient(transport=httpx.MockTransport(lambda _: answer)) as client:
+        device = HttpDevice("http://home", client)
+        with pytest.raises(DeviceUnreachable) as unread:
+            await device.observe(LAMP, deadline=soon())
+        with pytest.raises(ActUnknown) as unknown:
+            await device.act(ON, key="k", fence=1, deadline=soon())
+    assert max(len(str(fault.value)) for fault in (unread, unknown)) < 1_000
 
 
 async def test_the_trace_goes_along() -> None:
