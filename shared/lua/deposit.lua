@@ -19,7 +19,8 @@ local function crowded()
   local bytes = math.max(#recording, LEAST)
   for _, one in ipairs(call('ZRANGE', recordings, 0, -1)) do
     local length = one ~= id and call('STRLEN', audio(one)) or 0
-    if length > 0 then bytes = bytes + math.max(length, LEAST) else call('ZREM', recordings, one) end
+    if length > 0 then bytes = bytes + math.max(length, LEAST)
+    elseif one ~= id then call('ZREM', recordings, one) end
   end
   return bytes > tonumber(most)
 end

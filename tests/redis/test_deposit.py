@@ -100,6 +100,13 @@ def test_who_says_it_again_has_its_own_place(verbs: Verbs) -> None:
     assert [deposit(verbs, most=LEAST) for _ in range(2)] == ["OK", "OK"]
 
 
+def test_who_says_it_again_and_is_refused_is_counted_still(verbs: Verbs) -> None:
+    assert [deposit(verbs, id_, most=2 * LEAST) for id_ in ("m", "n")] == ["OK", "OK"]
+    assert deposit(verbs, "m", most=LEAST) == "CROWDED"
+    assert kept(verbs) == WAV
+    assert deposit(verbs, "o", most=2 * LEAST) == "CROWDED"
+
+
 def test_what_waits_no_longer_makes_room(verbs: Verbs) -> None:
     deposit(verbs, "m", most=LEAST)
     deposit(verbs, "n", most=2 * LEAST)
