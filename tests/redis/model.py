@@ -218,6 +218,8 @@ class Model(Places):
         return m if m is not None and (m.place, m.owner, m.fence) == ("leased", owner, fence) else None
 
     def adopt(self, owner: str, solo: str, task_id: str, fence: int) -> str:
+        if self._leased(solo, task_id, fence):
+            return "OK"  # moved before: the answer was lost
         m = self._leased(owner, task_id, fence)
         if m is None:
             return "FENCED"
@@ -363,4 +365,5 @@ class Model(Places):
             if not m.rows:
                 del self.missions[m.task_id]
                 self.intents.get(m.latest, set()).discard(m.task_id)
+                self._leave_queue(m)
         return sum(not m.rows for m in over)

@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.redis import items
 from tests.redis.scripts_client import FAR, New, Said
-from tests.redis.stage_base import Base, Worker
+from tests.redis.stage_base import Base, Hand, Worker
 
 LIMITS: Final[Mapping[str, int]] = {"type:t": 1, "dep:x": 1}
 
@@ -83,6 +83,12 @@ class Operators(Base):
             assert self.verbs.permit(worker.owner, hand.task_id, hand.fence, **told) == expected
             self.say(f"permit {expected}")
 
+    def _send_adopt(self, worker: Worker, solo: Worker, hand: Hand) -> str:
+        expected = self.model.adopt(worker.owner, solo.owner, hand.task_id, hand.fence)
+        assert self.verbs.adopt(worker.owner, solo.owner, hand.task_id, hand.fence) == expected
+        self.say(f"adopt {expected}")
+        return expected
+
     def _adopt(self, worker: Worker, number: int) -> None:
         """A suspect goes on alone, under an owner of its own."""
         free = [one for one in self.solos if not one.hands]
@@ -91,9 +97,9 @@ class Operators(Base):
             solo, hand = free[0], hands[number % len(hands)]
             if solo.registered:
                 solo.begin()
-            expected = self.model.adopt(worker.owner, solo.owner, hand.task_id, hand.fence)
-            assert self.verbs.adopt(worker.owner, solo.owner, hand.task_id, hand.fence) == expected
-            self.say(f"adopt {expected}")
+            expected = self._send_adopt(worker, solo, hand)
+            if number % 2:  # once more, as when the answer was lost, perhaps with a process that was begun meanwhile
+                self._send_adopt(worker, self.solos[number // 2 % len(self.solos)], hand)
             del worker.hands[hand.task_id]
             if expected == "OK":
                 solo.registered = True

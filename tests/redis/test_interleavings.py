@@ -314,7 +314,17 @@ class Interleavings(Stage, RuleBasedStateMachine):
 
 
 WORDS: Final = (
-    *("claimed", "parked", "adopt OK", "permit OK", "replay RUNNING", "release OK", "progress OK", "progress FENCED"),
+    *(
+        "claimed",
+        "parked",
+        "adopt OK",
+        "adopt FENCED",
+        "permit OK",
+        "replay RUNNING",
+        "release OK",
+        "progress OK",
+        "progress FENCED",
+    ),
     *(f"commit {word}" for word in ("OK", "DUPLICATE", "FENCED", "SIGNALLED", "YIELDED")),
     *(f"control {word}" for word in ("OK", "DUPLICATE", "ENDED", "GONE")),
     *(f"pause, then {place}" for place in ("leased", "paused")),
@@ -326,7 +336,7 @@ RARE: Final = (
     *("claim LOST", "renew LOST", "commit GONE", "commit SUPERSEDED", "release FENCED", "permit BUSY", "permit FENCED"),
     *("abandoned in leased", "deadline, then parked", "resume, then waiting"),
     *(f"priority in {place}" for place in ("leased", "waiting", "paused")),
-    *("replay OK", "replay ROWS", "replay ENDED", "discard OK", "adopt FENCED"),
+    *("replay OK", "replay ROWS", "replay ENDED", "discard OK"),
     *("swept from paused", "swept from parked", "convicted"),
 )
 
