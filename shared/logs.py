@@ -34,7 +34,7 @@ OFTEN = 100
 
 _SECRET_KEY = re.compile(r"(^|[_\-.])(authorization|password|passwd|secret|token|api[_-]?key|cookie)$", re.IGNORECASE)
 _SECRET_TEXT = (  # each with a character that must be there, since most texts are ids and a search is not free
-    ("@", re.compile(r"(\b[a-z][a-z0-9+.\-]{0,30}://)[^\s/?#]*@", re.IGNORECASE), r"\1***@"),
+    ("@", re.compile(r"([a-z][a-z0-9+.\-]{0,30}://)[^\s/?#]*@", re.IGNORECASE), r"\1***@"),
     ("=", re.compile(r"([?&](?:password|token|access_token|api[_-]?key|secret)=)[^&\s\"']+", re.IGNORECASE), r"\1***"),
     (" ", re.compile(r"\b(bearer|basic) +[\w.~+/=\-]{8,}", re.IGNORECASE), r"\1 ***"),
 )

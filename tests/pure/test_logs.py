@@ -159,6 +159,11 @@ def test_secrets_inside_a_text_are_cut_out(configure: Configure, text: str) -> N
     assert "***" in raw
 
 
+@pytest.mark.parametrize("before", ["x" * 40, "url_", "2", "设为"], ids=["long", "joined", "digit", "Chinese"])
+def test_whatever_an_address_is_written_behind(before: str) -> None:
+    assert logs.redact(f"{before}redis://u:hunter2@db") == f"{before}redis://***@db"
+
+
 def test_an_address_without_a_secret_stays_readable() -> None:
     assert logs.redact("unix:///tmp/s redis://db:6379/0 http://h/a?b=c mail@host") == (
         "unix:///tmp/s redis://db:6379/0 http://h/a?b=c mail@host"
