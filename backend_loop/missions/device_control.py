@@ -181,10 +181,13 @@ def _command(tools: Tools) -> Command:
 
 
 def _change_settled(tools: Tools) -> Outcome:
-    """By how much is to what, from now on; a memory of the bridge does not tell what the device shows."""
+    """By how much is to what, from now on; a memory of the bridge does not tell what the device shows.
+
+    Without that the device is told nothing, so nothing is `unconfirmed`.
+    """
     context, payload, reading = tools.context, tools.payload, _before(tools)
     if reading.observed_at < context.looked_at:
-        return Retry(f"{payload.entity} has not shown itself since", ErrorCode.UNCONFIRMED)
+        return Retry(f"{payload.entity} has not shown itself since", ErrorCode.DEVICE_UNREACHABLE)
     try:
         action, value = settled(payload.action, payload.value, reading.value)
     except ValueError as fault:

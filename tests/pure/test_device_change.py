@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import httpx
 import pytest
 
 from backend_loop.missions.device_control import DeviceControl
 from backend_loop.testing import Bench, Trial, lost
-from backend_loop.testing.home import Home
+from backend_loop.testing.home import Home, HomeWire
 from shared.actions import CHANGES, check, settled
 
 LAMP, AC, BLIND = "light.kitchen", "climate.study", "cover.bedroom"
@@ -61,6 +62,15 @@ def test_a_device_that_does_not_show_it_is_left_alone() -> None:
     error = failed.error or {}
     assert (failed.status, error["code"], failed.effects) == ("FAILED", "device_refused", [])
     assert "does not show its brightness" in error["message"]
+
+
+def test_of_a_device_that_was_never_told_nothing_else_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its bridge tells what it remembers: that is no ground for a step, and no step was tried."""
+    memory = {"value": ON, "version": "1", "observed_at": "2001-01-01T00:00:00.000Z"}
+    monkeypatch.setattr(HomeWire, "_shown", lambda *_: httpx.Response(200, json=memory))
+    failed = Bench(DeviceControl, home={LAMP: ON}).run(BRIGHTER)
+    error = failed.error or {}
+    assert (failed.status, error["code"], failed.effects) == ("FAILED", "device_unreachable", [])
 
 
 @pytest.mark.parametrize(
