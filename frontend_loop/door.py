@@ -10,6 +10,7 @@ from pydantic_core import to_json
 
 from frontend_loop.feed import WATCH_MS
 from frontend_loop.idempotency import Idempotency, Reservation, agreed
+from frontend_loop.naming import instead
 from frontend_loop.reading import invalid, read_command, read_json, read_payload
 from frontend_loop.utterance import as_command
 from shared import keys
@@ -299,7 +300,7 @@ class Door:
         if versions := self._catalogue.versions(command.type):
             detail = f"{command.type} is known in payload version {', '.join(map(str, versions))}"
             raise invalid([{"pointer": "/payload_version", "detail": detail}])
-        known = ", ".join(row.type for row in self._catalogue.newest()[:20])
+        known = instead(command.type, [row.type for row in self._catalogue.newest()])
         detail = f"no worker knows the type {command.type!r}; known: {known}"
         raise Problem("unknown_type", detail, errors=[{"pointer": "/type", "detail": detail}])
 

@@ -1,0 +1,19 @@
+"""How a refusal names what there is instead: what was probably meant comes first. Pure."""
+
+import difflib
+from collections.abc import Sequence
+from typing import Final
+
+MOST: Final = 20
+"""Names in one sentence."""
+
+
+def instead(wanted: str, names: Sequence[str]) -> str:
+    """``a.name, another``: of these names the nearest to the wanted one first, then as they come, `MOST` at most.
+
+    How many more there are is said, since whoever looks for a name must not take it for one that is not there.
+    """
+    near = difflib.get_close_matches(wanted, names, n=3)
+    told = [*near, *(name for name in names if name not in near)]
+    more = len(told) - MOST
+    return ", ".join(told[:MOST]) + (f", and {more} more" if more > 0 else "")
