@@ -47,9 +47,9 @@ def console() -> "Console":
     return Console(width=None if sys.stdout.isatty() else 400, highlight=False, markup=False, emoji=False)
 
 
-def say(text: str = "", style: str = "") -> None:
-    """A line of text, wrapped by words on a terminal."""
-    console().print(clean(text), style=style or None, soft_wrap=not sys.stdout.isatty())
+def say(text: str = "", style: str = "", *, whole: bool = False) -> None:
+    """A line of text, wrapped by words on a terminal; a `whole` one is not, so that it can be copied from there."""
+    console().print(clean(text), style=style or None, soft_wrap=whole or not sys.stdout.isatty())
 
 
 def machine(document: Any, *, indent: int | None = 2) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,8 +67,10 @@ def send(  # noqa: PLR0913  the options of the command
         if json:
             return await _answered(client.wait, await client.wait(sent[0].correlation_id))
         with following(f"waiting for {sent[0].type}", events=False) as follower:
-            hear = functools.partial(followed, client, follower=follower if type_ is not None else Aloud(follower))
-            return await _answered(hear, await hear(sent[0].correlation_id))
+            id_, words = sent[0].correlation_id, type_ is None
+            first = Aloud(follower, way_to_answer(id_, session)) if words else follower
+            hear = functools.partial(followed, client, follower=Aloud(follower) if words else follower)
+            return await _answered(hear, await followed(client, id_, first))
 
     result = ask(work, "It goes on: only the waiting has ended.")
     ack = sent[0]
@@ -90,18 +93,28 @@ def _recorded(file: Path) -> bytes:
 class Aloud:
     """Prints what a mission says before its end; of its progress nothing, since it says itself what it does."""
 
-    def __init__(self, follower: Follower) -> None:
-        """In front of `follower`."""
-        self._follower = follower
+    def __init__(self, follower: Follower, answer: str = "") -> None:
+        """In front of `follower`; `answer` is how to answer what it asks, told with each question."""
+        self._follower, self._answer = follower, answer
 
     def take(self, frame: Frame) -> None:
         """See `Follower`."""
         if frame["op"] != "event":
             return
-        said = (frame["data"] or {}).get("spoken")
+        data = frame["data"] or {}
+        said = data.get("spoken")
         if isinstance(said, str) and said:
             say(said)
+            if self._answer and data.get("question"):
+                say(self._answer, "dim", whole=True)
         self._follower.take(frame)
+
+
+def way_to_answer(id_: str, session: str | None) -> str:
+    """Said from another terminal: the one that waits reads nothing."""
+    if session is None:
+        return f'Answer from another terminal: dualloop missions event {id_} ANSWERED --data \'{{"text": "…"}}\''
+    return f'Answer from another terminal: dualloop send "…" --session {shlex.quote(session)}'
 
 
 async def _answered(wait: Callable[[str], Awaitable[dict[str, Any]]], result: dict[str, Any]) -> dict[str, Any]:

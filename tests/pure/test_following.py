@@ -13,7 +13,7 @@ from rich.console import Console
 
 from dualloop.cli.following import Lines, Screen, shared_out
 from dualloop.cli.output import GAP
-from dualloop.cli.send import followed
+from dualloop.cli.send import Aloud, followed, way_to_answer
 from dualloop.client_faults import ClientProblem
 
 MESSAGE = "第 4 块 of the file\norders-2026-11.csv, which is rather long to be told in a terminal"
@@ -132,6 +132,19 @@ def test_who_only_waits_for_the_result_gets_no_events(capsys: pytest.CaptureFixt
     for frame in (event("CLEANING"), progress(0, 1, 2, "x"), event("LOADING")):
         lines.take(frame)
     assert capsys.readouterr() == ("", "CLEANING  1 of 2 (50 %): x\n")
+
+
+def test_with_a_question_it_is_said_how_to_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    asks = event("ASKING") | {"data": {"spoken": "In which room?", "question": "where"}}
+    acts = event("EXECUTING") | {"data": {"spoken": "OK, turning on the light."}}
+    aloud = Aloud(Lines(events=False), way_to_answer("04A", None))
+    aloud.take(asks)
+    aloud.take(acts)
+    way = 'Answer from another terminal: dualloop missions event 04A ANSWERED --data \'{"text": "…"}\''
+    assert capsys.readouterr().out.splitlines() == ["In which room?", way, "OK, turning on the light."]
+    assert way_to_answer("04A", "the hall").endswith(""" dualloop send "…" --session 'the hall'""")
+    Aloud(Lines(events=False)).take(asks)
+    assert capsys.readouterr().out == "In which room?\n", "who hears of it after the answer has none to give"
 
 
 def test_a_child_s_end_is_told_in_words(capsys: pytest.CaptureFixture[str]) -> None:
