@@ -1,8 +1,8 @@
-"""How a refusal names what there is instead: what was probably meant comes first. Pure."""
+"""How sentences name things: what there is instead of what was asked for, and where a handler failed. Pure."""
 
 import difflib
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 MOST: Final = 20
 """Names in one sentence."""
@@ -17,3 +17,8 @@ def instead(wanted: str, names: Sequence[str]) -> str:
     told = [*near, *(name for name in names if name not in near)]
     more = len(told) - MOST
     return ", ".join(told[:MOST]) + (f", and {more} more" if more > 0 else "")
+
+
+def placed(error: Mapping[str, Any], sentence: Any) -> str:
+    """With the line of its author's file in front, where the error says it."""
+    return f"{error['at']}: {sentence}" if error.get("at") else str(sentence)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from frontend_loop.family import waited_for
+from frontend_loop.naming import placed
 from frontend_loop.progress import read
 from frontend_loop.record import Record, ms, number, pool, target
 from frontend_loop.why import Standing, lasting, one_line
@@ -169,18 +170,13 @@ def _blocked(record: Record, history: Log) -> str | None:
 def _last_trouble(history: Log) -> str | None:
     for event in reversed(history):
         if _data(event).get("event") == "retry":
-            return _placed(_data(event), str(_data(event).get("error")))
+            return placed(_data(event), str(_data(event).get("error")))
     return None
-
-
-def _placed(error: Mapping[str, Any], sentence: Any) -> str:
-    """With the line of its author's file, where it is said."""
-    return f"{error['at']}: {sentence}" if error.get("at") else str(sentence)
 
 
 def _failure(result: Mapping[str, Any], last: Mapping[str, Any]) -> str | None:
     if error := result.get("error"):
-        return f"{error.get('code')} in {error.get('state')}: {_placed(error, error.get('message'))}"
+        return f"{error.get('code')} in {error.get('state')}: {placed(error, error.get('message'))}"
     code = _data(last).get("code")
     return None if code is None else str(code)
 

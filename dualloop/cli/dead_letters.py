@@ -1,5 +1,6 @@
 """Missions that failed for good: look at them, run them again, give them up."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -9,6 +10,7 @@ from dualloop.cli.asking import ask, ask_each
 from dualloop.cli.missions import everything
 from dualloop.cli.output import Json, ago, console, machine, moment, say, table
 from dualloop.errors import Refusal
+from frontend_loop.naming import placed
 from shared.status import ErrorCode
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ def show(id_: Id, *, json: Json = False) -> None:
     everything(
         mission,
         {
-            "Error": f"{dead['code']}: {dead['message']}",
+            "Error": f"{dead['code']}: {placed(_failure(mission), dead['message'])}",
             "Failed in": dead["failed_in"] or "",
             "Undone": ", ".join(dead["undone"]),
             "Kept until": moment(dead["kept_until"]),
@@ -140,6 +142,13 @@ def discard(ids: Many, *, by: By = None, note: Note = None, json: Json = False) 
     ask_each(ids, lambda client, id_: client.discard(id_, by=name, note=note)).show(
         lambda _: "discarded: it is removed with its log", json=json
     )
+
+
+def _failure(mission: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of its result while that is kept, then of the last event of its log."""
+    error = (mission["result"] or {}).get("error")
+    last = mission["history"][-1]["data"] if mission["history"] else None
+    return next((told for told in (error, last) if isinstance(told, dict)), {})
 
 
 def _replayed(told: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from dualloop.cli.following import Follower, Frame, following
 from dualloop.cli.output import Json, between, clean, machine, say, section
 from dualloop.cli.pace import line
 from dualloop.errors import Refusal
+from frontend_loop.naming import placed
 from frontend_loop.progress import of
 from frontend_loop.why import lasting
 from shared.sessions import TYPE
@@ -215,5 +216,6 @@ def _seen(freshness: Mapping[str, Any]) -> str:
 
 def _ending(result: Mapping[str, Any]) -> str:
     if error := result["error"]:
-        return f"{result['type']} FAILED with {error['code']} in {error['state']}: {error['message'].rstrip('.')}."
+        told = placed(error, error["message"].rstrip("."))
+        return f"{result['type']} FAILED with {error['code']} in {error['state']}: {told}."
     return f"{result['type']} was {result['status']}: {result['reason']}."
