@@ -21,7 +21,7 @@ from backend_loop.outcomes import Fail, Go, Outcome, Retry, Stop
 from backend_loop.retry import Retry as Policy
 from backend_loop.toolbox import Toolbox
 from shared.actions import ACTIONS, CHANGES, check, settled, wanted
-from shared.clock import now_ms, parse_rfc3339
+from shared.clock import now_ms, parse_rfc3339, rfc3339
 from shared.status import ErrorCode, Priority, Reason
 
 LOOK_S: Final = 2.0
@@ -231,10 +231,19 @@ def _verdict(tools: Tools, reading: Reading, verdict: Verdict, acted_at: int) ->
     details = {
         Verdict.CONFIRMED: None,
         Verdict.CONTRADICTED: f"{tools.payload.entity} shows {seen}: somebody changed it by hand after the command",
-        Verdict.UNCONFIRMED: f"{tools.payload.entity} shows {seen} although it was told otherwise",
+        Verdict.UNCONFIRMED: f"{tools.payload.entity} {_doubt(reading, command, seen, acted_at)}",
     }
     fresh = freshness(reading, verified=reading.observed_at >= acted_at)
     return Go(verdict.value, _result(tools, verdict.value, reading), fresh, details[verdict])
+
+
+def _doubt(reading: Reading, command: Command, seen: str, acted_at: int) -> str:
+    """Why this last reading confirms nothing, as a person would say it."""
+    if reading.observed_at < acted_at:
+        return f"was told, and its report is older than that: {seen}, as of {rfc3339(reading.observed_at)}"
+    if decide(reading, command, looked_at=acted_at) is Decision.ALREADY_DONE:
+        return f"shows {seen}, but as the same version of its state as before, when it showed something else"
+    return f"shows {seen} although it was told otherwise"
 
 
 def _pause(tools: Tools, acted_at: int) -> float | None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx
 import jsonschema_rs
 import pytest
 from hypothesis import given
@@ -9,6 +10,8 @@ from hypothesis import strategies as some
 from pydantic import ValidationError
 
 from backend_loop.missions.device_control import DeviceControl
+from backend_loop.testing import Bench
+from backend_loop.testing.home import Gadget, HomeWire
 from shared.actions import ACTIONS, CHANGES
 
 DEFINITION = DeviceControl.definition
@@ -74,3 +77,32 @@ def test_its_states_are_those_of_the_contract() -> None:
     ]
     assert [name for name, spec in DEFINITION.states.items() if spec.acting] == ["EXECUTING_COMMAND"]
     assert DEFINITION.row().target == "entity"
+
+
+SINCE = "2025-01-01T00:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("before", "stands_still", "value", "sentence"),
+    [
+        ("on", True, "off", f"light.hall was told, and its report is older than that: power on, as of {SINCE}"),
+        ("off", True, "off", f"light.hall was told, and its report is older than that: power off, as of {SINCE}"),
+        ("off", False, "off", "light.hall shows power off although it was told otherwise"),
+        ("off", False, "on", "light.hall shows power on, but as the same version of its state as before, when it "),
+    ],
+)
+def test_what_is_not_confirmed_says_why(
+    monkeypatch: pytest.MonkeyPatch, before: str, stands_still: bool, value: str, sentence: str
+) -> None:
+    def shown(home: HomeWire, gadget: Gadget) -> httpx.Response:
+        power = value if gadget.fence and not stands_still else before
+        at = SINCE if stands_still else home._now()
+        return httpx.Response(200, json={"value": {"power": power}, "version": "1", "observed_at": at})
+
+    monkeypatch.setattr(HomeWire, "_shown", shown)
+    failed = Bench(DeviceControl, home={"light.hall": {"power": "off"}}).run(
+        {"entity": "light.hall", "action": "turn_on"}
+    )
+    error = failed.error or {}
+    assert (failed.status, error["code"]) == ("FAILED", "unconfirmed")
+    assert error["message"].startswith(sentence), error["message"]
