@@ -1,4 +1,4 @@
-"""How sentences name things: what there is instead of what was asked for, and where a handler failed. Pure."""
+"""How sentences name things: what there is instead of what was asked for, where a handler failed, how many. Pure."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -22,3 +22,14 @@ def instead(wanted: str, names: Sequence[str]) -> str:
 def placed(error: Mapping[str, Any], sentence: Any) -> str:
     """With the line of its author's file in front, where the error says it."""
     return f"{error['at']}: {sentence}" if error.get("at") else str(sentence)
+
+
+def counted(number: int | None, one: str, many: str | None = None) -> str:
+    """``1 child``, ``2 children``."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def ordinal(number: int) -> str:
+    """``1st``, ``2nd``, ``11th``."""
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

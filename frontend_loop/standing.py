@@ -10,7 +10,7 @@ from frontend_loop.progress import read
 from frontend_loop.record import Record, ms, number, pool, target
 from frontend_loop.why import Standing, lasting, one_line
 from shared.clock import parse_rfc3339
-from shared.status import Status
+from shared.status import Reason, Status
 
 Log = Sequence[Mapping[str, Any]]
 
@@ -75,6 +75,7 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
     """All of it; what is damaged or unknown is left out."""
     last: Mapping[str, Any] = history[-1] if history else {}
     ended = record["place"] == "ended"
+    paused, cancelled = _newest(history, "event", "paused"), _newest(history, "reason", Reason.REQUESTED)
     finished = result.get("finished_at") or last.get("at")
     return Standing(
         now=around.now,
@@ -88,7 +89,10 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         kept_until=around.kept_until if around.dead_since is not None else None,
         pause_limit=rules.pause_limit,
         park_limit=rules.park_limit,
-        paused_by=_paused_by(history),
+        paused_by=_said(paused, "by"),
+        paused_for=_said(paused, "note"),
+        asked_by=_said(cancelled, "by"),
+        asked_for=_said(cancelled, "note"),
         waiting_for=record.get("waiting_for") or None,
         awaited=course.get("awaited"),
         children=waited_for(course),
@@ -149,12 +153,19 @@ def _data(event: Mapping[str, Any]) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _paused_by(history: Log) -> str | None:
+def _newest(history: Log, name: str, value: str) -> Mapping[str, Any]:
+    """What was said with the newest event of this run that says so, and by whom."""
     for event in reversed(history):
-        if _data(event).get("event") == "paused":
-            by = _data(event).get("by")
-            return None if by is None else str(by)
-    return None
+        data = _data(event)
+        if data.get("event") == "replayed":
+            break
+        if data.get(name) == value and "by" in data:
+            return data
+    return {}
+
+
+def _said(data: Mapping[str, Any], name: str) -> str | None:
+    return None if data.get(name) is None else str(data[name])
 
 
 def _blocked(record: Record, history: Log) -> str | None:

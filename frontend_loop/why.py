@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from shared.status import Status
+from frontend_loop.naming import counted, ordinal
+from shared.status import Reason, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,7 @@ class Standing:
     Args:
         place: where the record says the mission stands (P1).
         entered_at: when it came into its present state.
-        paused_by: who said pause. pause_limit: ms that a pause may outlast the deadline.
+        paused_by, paused_for: who said pause, and why. pause_limit: ms that a pause may outlast the deadline.
         park_limit: ms that it stays parked. known: a live worker knows its type. future: workers know the type in
             another version only.
         kept_until: of a dead letter, when it is removed; None: it is none.
@@ -28,7 +29,7 @@ class Standing:
         base: its own priority, while those behind it lend it the one of its lane.
         tries: what its state allows.
         children: of how many children the end is waited for, and how many they are in all.
-        trouble: what went wrong the last time.
+        trouble: what went wrong the last time. asked_by, asked_for: who cancelled it, and why.
         blocked: what keeps a permit from it.
         aspect, newer: of what it sets on its target, and how many newer commands set it too.
         entries: what the unread entries of its inbox are, oldest first.
@@ -54,6 +55,9 @@ class Standing:
     pause_limit: int = 0
     park_limit: int = 0
     paused_by: str | None = None
+    paused_for: str | None = None
+    asked_by: str | None = None
+    asked_for: str | None = None
     waiting_for: str | None = None
     awaited: str | None = None
     children: tuple[int, int] | None = None
@@ -101,13 +105,13 @@ def _lane(m: Standing) -> list[str]:
     if m.unserved is not None:
         remedy = f"start one with {m.unserved} in its DUALLOOP_POOLS, or with none"
         return [f"{head}but no live worker serves its pool {m.unserved}", remedy, *_burden(m), _deadline(m)]
-    queue = f"; {_count(m.ahead, 'mission')} in front of it in the {m.lane} lane" if m.ahead else ""
+    queue = f"; {counted(m.ahead, 'mission')} in front of it in the {m.lane} lane" if m.ahead else ""
     return [f"{head}waits for a free worker{queue}", _lent(m), *_burden(m), _deadline(m)]
 
 
 def _leased(m: Standing) -> list[str]:
     if m.owner is not None and m.owner.startswith(ALONE):
-        since = f"since {_count(m.deaths, 'worker')} died" if m.deaths else "since workers died again and again"
+        since = f"since {counted(m.deaths, 'worker')} died" if m.deaths else "since workers died again and again"
         worker = f"alone in a process of its own, {since} under it"
         died = f"{m.solo_deaths} of {SOLO_DEATHS} such processes died too" if m.solo_deaths else ""
         head = f"{_where(m)} {worker}{_attempt(m)}"
@@ -147,7 +151,7 @@ def _children(m: Standing) -> str:
     if m.children is None:
         return "its child missions"
     left, all_ = m.children
-    return f"{left} of {_count(all_, 'child', 'children')}"
+    return f"{left} of {counted(all_, 'child', 'children')}"
 
 
 def _until(m: Standing) -> str:
@@ -165,7 +169,7 @@ def _blocked(m: Standing) -> str:
     if m.waiting_for != "permit" or not m.blocked:
         return ""
     if scope := _NO_PERMIT.fullmatch(m.blocked):
-        queue = f", {_count(m.ahead, 'mission')} in front of it" if m.ahead else ""
+        queue = f", {counted(m.ahead, 'mission')} in front of it" if m.ahead else ""
         return f"all that {_scope(scope[1])} may have are taken{queue}; one that comes free wakes it earlier"
     if alone := _LEFT_ALONE.fullmatch(m.blocked):
         return f"{_BREAKERS.get(alone[2], f'{{0}} is left alone, {alone[2]}').format(alone[1])}; then it asks again"
@@ -192,7 +196,7 @@ def _late(m: Standing) -> str:
 
 def _waiters(m: Standing) -> list[str]:
     by = f"held by {m.holder}" if m.holder else "which has just been let go"
-    turn = "" if m.ahead is None else (f"{_ordinal(m.ahead + 1)} in line" if m.ahead else "next in line")
+    turn = "" if m.ahead is None else (f"{ordinal(m.ahead + 1)} in line" if m.ahead else "next in line")
     return [f"{_where(m)}: waits for {_target(m)}, {by}", turn, *_burden(m), _deadline(m)]
 
 
@@ -212,7 +216,7 @@ def _parked(m: Standing) -> list[str]:
 
 
 def _paused(m: Standing) -> list[str]:
-    head = f"{_where(m)}{_since(m, m.paused_at or m.entered_at)}: {one_line(m.paused_by) or 'somebody'} said pause"
+    head = f"{_where(m)}{_since(m, m.paused_at or m.entered_at)}: {_said(m.paused_by, 'said pause', m.paused_for)}"
     then = f"; it goes on waiting for {_awaited(m)}{_until(m)}" if m.waiting_for and m.wake_at else ""
     remedy = f"let it go on with: dualloop missions resume {m.task_id}{then}"
     return [head, remedy, *_burden(m), _outlasted(m)]
@@ -245,6 +249,8 @@ def _ended(m: Standing) -> list[str]:
             return [f"FAILED{at}: {trouble}", m.progress or "", first, undone, left, *_dead_letter(m)]
         case Status.CANCELLED:
             reason = _REASONS.get(m.reason or "", m.reason or "nobody kept why")
+            if m.reason == Reason.REQUESTED:
+                reason = _said(_ASKERS.get(m.asked_by or "", m.asked_by), "asked for it", m.asked_for)
             return [f"CANCELLED{at}: {reason}", m.progress or "", undone]
         case status:
             return [f"{status}{at}"]
@@ -290,12 +296,18 @@ _PLACES: Final[Mapping[str, Callable[[Standing], list[str]]]] = {
 }
 
 _REASONS: Final = {
-    "requested": "somebody asked for it",
     "disconnected": "the socket that submitted it went away",
     "superseded": "a newer command replaced it",
     "expired": "its deadline came before a worker took it",
     "overridden": "a person changed by hand what it was to change",
 }
+
+
+_ASKERS: Final = {"parent": "its parent", "speaker": "the speaker"}
+
+
+def _said(who: str | None, what: str, note: str | None) -> str:
+    return f"{one_line(who) or 'somebody'} {what}" + (f" ({one_line(note)})" if note else "")
 
 
 def _where(m: Standing) -> str:
@@ -327,9 +339,9 @@ def _lent(m: Standing) -> str:
 
 def _burden(m: Standing) -> list[str]:
     """How far it is, what is to be undone, what will end it, and what makes it suspect."""
-    died = f"{_count(m.deaths, 'worker')} died under it" if m.deaths else ""
+    died = f"{counted(m.deaths, 'worker')} died under it" if m.deaths else ""
     names = f" ({', '.join(dict.fromkeys(m.entries))})" if m.entries else ""
-    unread = f"{_count(m.unread, 'entry', 'entries')} of its inbox {'is' if m.unread == 1 else 'are'} unread{names}"
+    unread = f"{counted(m.unread, 'entry', 'entries')} of its inbox {'is' if m.unread == 1 else 'are'} unread{names}"
     newer = (
         f"a newer command sets the {m.aspect} of {_target(m)}, so it ends before it acts"
         if m.newer and m.aspect
@@ -361,15 +373,6 @@ def one_line(text: str | None) -> str:
     """A message as part of a sentence: in one line, of a length that one reads; its full stop would be a second one."""
     line = " ".join((text or "").split()).rstrip(".")
     return line if len(line) <= LONGEST else line[:LONGEST] + "…"
-
-
-def _count(number: int | None, one: str, many: str | None = None) -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-def _ordinal(number: int) -> str:
-    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
 
 
 def lasting(ms: int) -> str:

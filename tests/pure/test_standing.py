@@ -51,6 +51,28 @@ def test_the_last_pause_says_who_it_was() -> None:
     assert read(history=(None, {})).paused_by is None
 
 
+def test_a_cancel_says_who_it_was_and_why() -> None:
+    said = {"reason": "requested", "by": "ada", "note": "no more."}
+    ended = {"place": "ended", "status": "CANCELLED"}
+    result = {"reason": "requested", "finished_at": AT}
+    undone: dict[str, Any] = {"reason": "requested"}
+    assert why(read(ended, history=(said,), result=result)).endswith(" UTC: ada asked for it (no more).")
+    assert why(read(ended, history=(said, undone), result=result)).endswith(" UTC: ada asked for it (no more).")
+    assert why(read(ended, history=(said | {"by": "parent", "note": None},), result=result)).endswith(
+        " UTC: its parent asked for it."
+    )
+    earlier = (said, {"event": "replayed", "by": "bob"}, undone)
+    assert why(read(ended, history=earlier, result=result)).endswith(" UTC: somebody asked for it.")
+    told = read(ended, history=(said,), result=result | {"reason": "superseded"})
+    assert why(told).endswith(" UTC: a newer command replaced it.")
+
+
+def test_a_pause_says_why() -> None:
+    paused = {"place": "paused", "status": "PAUSED"}
+    told = read(paused, history=({"event": "paused", "by": "anna", "note": "a look\nfirst"},))
+    assert ": anna said pause (a look first); let it go on with: " in why(told)
+
+
 def test_a_permit_is_that_of_the_record_and_a_breaker_that_of_the_log() -> None:
     told = {"event": "no_permit", "why": "bank is left alone: open"}
     assert read(history=(told, None)).blocked == "bank is left alone: open"

@@ -43,7 +43,8 @@ async def test_a_mission_is_paused_told_and_let_go_on(hand: Hand, terminal: Term
     why = (await terminal.run("why", parcel)).out
     assert why.startswith("PAUSED in SIGNING for ")
     assert (
-        f": anna said pause; let it go on with: dualloop missions resume {parcel}; it goes on waiting for the " in why
+        f": anna said pause (a look first); let it go on with: dualloop missions resume {parcel}; it goes on waiting "
+        in why
     )
     assert "; while it is paused it ends no earlier than " in why
     said = await terminal.run("missions", "priority", parcel, "bulk")
