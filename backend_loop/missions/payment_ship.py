@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
-from backend_loop.mission import Mission, state, undo
+from backend_loop.mission import Example, Mission, Upcast, state, undo
 from backend_loop.missions.shop import (
     BACK,
     FORTH,
@@ -36,6 +36,7 @@ class PaymentShip(Mission):
     """Pay, wait until the bank has the money, prepare the shipment, ship."""
 
     type = "payment.ship"
+    version = 2  # 1 believed the word: it asked no bank, and kept neither the payment's id nor until when it waits
     target = "order"
     deadline_s = 3 * DAY_S
     permanent = (ServiceRefused, NotAsPromisedError, SnapshotError)
@@ -72,6 +73,19 @@ class PaymentShip(Mission):
         reservation: str = ""
         shipment: str = ""
 
+    upcasters: ClassVar[Mapping[int, Upcast]] = {
+        1: Upcast(
+            schema=Payload,
+            examples=[
+                Example(
+                    {"order": "A-1", "customer": "ada", "lines": [{"sku": "lamp", "quantity": 1}], "patience_s": 60},
+                    {"amount_cents": 4_990, "paid": None, "address": None, "reservation": "", "shipment": ""},
+                    "PAYING",
+                )
+            ],
+        )
+    }
+
     @state("INITIAL", uses=(STOCK,), retry=FORTH)
     async def begin(self, tools: Toolbox[Payload, Context]) -> Outcome:
         """What it costs now, and whether it is there at all."""
@@ -96,18 +110,17 @@ class PaymentShip(Mission):
     async def check(self, tools: Toolbox[Payload, Context]) -> Outcome:
         """Does the bank have the money? Somebody said so; where it has not, that changes nothing."""
         context = tools.context
-        known = await tools.ask(f"payment/orders/{at(context.payment)}")
-        if known["state"] != "paid":
-            return WaitFor("PAYMENT_CONFIRMED", max(0.0, (context.until - now_ms()) / 1000))
-        context.paid = {"payment": known["id"], "order": known["order"], "amount_cents": known["amount_cents"]}
-        if context.paid["amount_cents"] != context.amount_cents:
-            raise NotAsPromisedError(f"{known['amount_cents']} cents were paid, and not {context.amount_cents}")
-        return Go("paid")
+        context.until = context.until or now_ms() + round(tools.payload.patience_s * 1000)  # unknown to version 1
+        if await _paid(tools):
+            return Go("paid")
+        return WaitFor("PAYMENT_CONFIRMED", max(0.0, (context.until - now_ms()) / 1000))
 
     @state("PREPARING_SHIPMENT", acting=True, uses=(STOCK, SHIPPING), retry=FORTH)
     async def prepare(self, tools: Toolbox[Payload, Context]) -> Outcome:
         """Is it still there, and where does the customer live now? Then keep it."""
         payload, context = tools.payload, tools.context
+        if context.paid is None and not await _paid(tools):  # version 1 came here on anybody's word
+            raise NotAsPromisedError("the bank does not have the money")
         context.address = await live_address(tools)
         made = await tools.order("stock/reservations", {"order": payload.order, "lines": payload.wanted})
         context.reservation = made["id"]
@@ -138,3 +151,26 @@ class PaymentShip(Mission):
         context = tools.context
         await tools.order(f"stock/reservations/{at(context.reservation)}/commit", {"order": tools.payload.order})
         return Go("taken", result={"order": tools.payload.order, **context.model_dump(exclude={"until"})})
+
+
+Tools = Toolbox[PaymentShip.Payload, PaymentShip.Context]
+
+
+async def _paid(tools: Tools) -> bool:
+    """Ask the bank, and keep what it says was paid.
+
+    A payment's id is the key it was ordered with, by which alone one that version 1 ordered is found.
+
+    Raises:
+        NotAsPromisedError: another amount was paid.
+        ServiceUnavailable, ServiceRefused: see `backend_loop.services`.
+    """
+    context = tools.context
+    ordered = context.payment or f"{tools.key.rsplit(':', 2)[0]}:PAYING:1"
+    known = await tools.ask(f"payment/orders/{at(ordered)}")
+    if known["state"] != "paid":
+        return False
+    context.paid = {"payment": known["id"], "order": known["order"], "amount_cents": known["amount_cents"]}
+    if context.paid["amount_cents"] != context.amount_cents:
+        raise NotAsPromisedError(f"{known['amount_cents']} cents were paid, and not {context.amount_cents}")
+    return True

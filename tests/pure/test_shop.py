@@ -7,6 +7,7 @@ import pytest
 from backend_loop.missions.order_fulfil import OrderFulfil
 from backend_loop.missions.payment_ship import PaymentShip
 from backend_loop.testing import Answers, Bench, Call, RefusedError, Trial
+from tests.pure.exporting import exported
 
 ORDER = {"order": "S-1", "customer": "ada", "lines": [{"sku": "lamp", "quantity": 1}]}
 PRICE = 4_990
@@ -73,6 +74,42 @@ def test_another_amount_at_the_bank_is_given_back() -> None:
     assert (mission.status, mission.undone) == ("FAILED", ["PAYING"])
     assert mission.error is not None
     assert mission.error["message"] == "NotAsPromisedError: 1 cents were paid, and not 4990"
+
+
+def begun_with_version_1(mission: Trial, state: str = "PAYING") -> dict[str, Any]:
+    """As version 1 would have left it: it knew neither the payment's id nor until when it waits."""
+    old = exported(mission, version=1, state=state)
+    old["envelope"]["payload_version"] = 1
+    old["document"].pop("version")
+    del old["document"]["context"]["payment"], old["document"]["context"]["until"]
+    return old
+
+
+@pytest.mark.parametrize("words", [1, 2])
+def test_what_waited_for_its_money_before_the_bank_was_asked_is_paid_and_shipped(words: int) -> None:
+    """Nor does a word that comes before the money end it."""
+    old = begun_with_version_1(paying())
+    bank: dict[str, Answers] = {"payment/orders/*": [at_the_bank("ordered"), at_the_bank("paid")][-words:]}
+    mission = Bench(PaymentShip, outside=SHOP | bank).resume(old)
+    assert mission.status == "WAITING", mission.told()
+    for _ in range(words):
+        mission.event(PAID, {"amount_cents": 1}).run()
+    assert (mission.status, shipped(mission)) == ("SUCCEEDED", True), mission.told()
+    asked = next(call.path for call in mission.calls if call.state == "CHECKING_PAYMENT")
+    assert asked == f"payment/orders/{old['task_id']}:1:PAYING:1", "by the key that its undo would name too"
+
+
+@pytest.mark.parametrize(
+    ("said", "status"), [(at_the_bank("paid"), "SUCCEEDED"), (at_the_bank("ordered"), "FAILED")], ids=["paid", "not"]
+)
+def test_what_came_to_shipping_on_anybody_s_word_is_asked_about_first(said: dict[str, Any], status: str) -> None:
+    old = begun_with_version_1(paying(), "PREPARING_SHIPMENT")
+    for name in ("waiting_for", "awaited", "wake_at"):
+        old["document"].pop(name, None)
+    old["document"] |= {"visits": {"INITIAL": 1, "PAYING": 1, "PREPARING_SHIPMENT": 1}, "done": [["PAYING", 1]]}
+    mission = Bench(PaymentShip, outside=SHOP | {"payment/orders/*": said}).resume(old | {"place": "lane"})
+    assert (mission.status, shipped(mission)) == (status, status == "SUCCEEDED"), mission.told()
+    assert ("PAYING" in mission.undone) is not shipped(mission)
 
 
 @pytest.mark.parametrize(
