@@ -132,15 +132,36 @@ def watch(
     json: Json = False,
 ) -> None:
     """Show what happens to a mission, as it happens, up to its result."""
+    replayed = Replayed()
 
     async def work(client: "Client") -> dict[str, Any]:
         if json:
             return await _to_the_result(client, id_, after, lambda frame: machine(frame, indent=None))
         with following("waiting", events=True) as follower:
-            return await _to_the_result(client, id_, after, follower.take)
+
+            def take(frame: Frame) -> None:
+                replayed.take(frame)
+                follower.take(frame)
+
+            return await _to_the_result(client, id_, after, take)
 
     result = ask(work, f"It goes on. See the rest: dualloop watch {id_}")
-    end(result, json=json, indent=None)
+    end(result, json=json, indent=None, replayed=replayed.at)
+
+
+class Replayed:
+    """When it was run again, the last time, as far as its events say so.
+
+    Attributes:
+        at: None: it was not.
+    """
+
+    at: str | None = None
+
+    def take(self, frame: Frame) -> None:
+        """See `Follower`."""
+        if frame["op"] == "event" and isinstance(data := frame["data"], dict) and data.get("event") == "replayed":
+            self.at = frame["at"]
 
 
 @commands.command()
@@ -173,8 +194,8 @@ async def followed(client: "Client", id_: str, follower: Follower) -> dict[str, 
         return await client.wait(id_)
 
 
-def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2) -> None:
-    """Print a result document.
+def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2, replayed: str | None = None) -> None:
+    """Print a result document; of one that was `replayed`, the time since then: it may have lain dead for days.
 
     Raises:
         Refusal: the mission has not SUCCEEDED.
@@ -186,8 +207,10 @@ def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2) -> Non
         spoken = _spoken(result)
         if spoken is not None:
             say(spoken, "bold")
-        took = between(result["created_at"], result["finished_at"])
-        say(f"{status} after {took}", "green" if status == Status.SUCCEEDED else "yellow")
+        took = f"after {between(result['created_at'], result['finished_at'])}"
+        if replayed is not None:
+            took = f"{between(replayed, result['finished_at'])} after its replay"
+        say(f"{status} {took}", "green" if status == Status.SUCCEEDED else "yellow")
         say(result["task_id"], "dim")
         if spoken is not None:
             if result["freshness"] is not None:

@@ -1,11 +1,11 @@
-"""Where an unforeseen error was raised is told wherever the command line tells the error."""
+"""How the command line tells an end: with the line that raised, and how long it took, where it lay dead in between."""
 
 from typing import Any, cast
 
 import pytest
 
 from dualloop.cli import dead_letters
-from dualloop.cli.send import end
+from dualloop.cli.send import Replayed, end
 from dualloop.errors import Refusal
 
 AT = "hold.py, line 3, in give"
@@ -31,3 +31,18 @@ def test_a_dead_letter_says_it_with_its_result_and_without(monkeypatch: pytest.M
     monkeypatch.setattr(dead_letters, "everything", lambda _mission, more: facts.update(more))
     cast("Any", dead_letters.show)("04A")
     assert facts["Error"] == f"retries_exhausted: {AT}: KeyError: 'to'"
+
+
+def test_what_lay_dead_took_the_time_since_its_replay(capsys: pytest.CaptureFixture[str]) -> None:
+    replayed = Replayed()
+    event = {"op": "event", "at": "2026-11-29T18:00:00.000Z", "status": "RUNNING", "state": "GIVING"}
+    for data in (None, {"event": "retry"}):
+        replayed.take({**event, "data": data})
+    assert replayed.at is None
+    replayed.take({**event, "data": {"event": "replayed"}, "at": "2026-11-29T18:00:00.580Z"})
+    replayed.take({**event, "op": "progress", "progress": {"done": 1}})
+    done = RESULT | {"status": "SUCCEEDED", "error": None}
+    end(done, json=False, replayed=replayed.at)
+    assert capsys.readouterr().out.startswith("SUCCEEDED 420 ms after its replay\n")
+    end(done, json=False)
+    assert capsys.readouterr().out.startswith("SUCCEEDED after 1.0 s\n")
