@@ -209,7 +209,7 @@ def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2, replay
             say(spoken, "bold")
         took = f"after {between(result['created_at'], result['finished_at'])}"
         if replayed is not None:
-            took = f"{between(replayed, result['finished_at'])} after its replay"
+            took = f"after {between(replayed, result['finished_at'])}, counted from its replay"
         say(f"{status} {took}", "green" if status == Status.SUCCEEDED else "yellow")
         say(result["task_id"], "dim")
         if spoken is not None:

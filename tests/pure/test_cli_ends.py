@@ -43,6 +43,6 @@ def test_what_lay_dead_took_the_time_since_its_replay(capsys: pytest.CaptureFixt
     replayed.take({**event, "op": "progress", "progress": {"done": 1}})
     done = RESULT | {"status": "SUCCEEDED", "error": None}
     end(done, json=False, replayed=replayed.at)
-    assert capsys.readouterr().out.startswith("SUCCEEDED 420 ms after its replay\n")
+    assert capsys.readouterr().out.startswith("SUCCEEDED after 420 ms, counted from its replay\n")
     end(done, json=False)
     assert capsys.readouterr().out.startswith("SUCCEEDED after 1.0 s\n")
