@@ -91,7 +91,12 @@ def table(
         grid.add_column(name, no_wrap=not fold, overflow="fold" if fold else "ellipsis", width=widths[column])
     for row in rows:
         grid.add_row(*(Text(cell, style=STYLES.get(cell.partition(" ")[0], "")) for cell in row))
-    console().print(grid)
+    if sys.stdout.isatty():
+        console().print(grid)
+        return
+    with console().capture() as captured:
+        console().print(grid)
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def _narrowed(widths: Sequence[int], bendable: Sequence[int], room: int) -> list[int]:

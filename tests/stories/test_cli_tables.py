@@ -9,6 +9,10 @@ import subprocess
 import sys
 import termios
 
+import pytest
+
+from dualloop.cli.output import table
+
 ID = "040000D2563S08VEE6RGGY7D8JXNZA0X6S1Y51HP"
 ERROR = '{"event":"retry","attempt":1,"error":"BusyError: the airline cannot give the seat back"}'
 
@@ -60,3 +64,8 @@ def test_a_list_that_is_too_wide_cuts_its_widest_column_and_says_so() -> None:
     assert lines[1].endswith("  10 min")
     assert lines[1].count("…") == 2
     assert "…" not in seen(160, call)[1]
+
+
+def test_in_a_pipe_no_line_ends_in_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+    table(("SEQ", "DATA"), [("1", ""), ("2", ERROR), ("3", "客")])
+    assert capsys.readouterr().out == f"SEQ  DATA\n1\n2    {ERROR}\n3    客\n"
