@@ -202,3 +202,5 @@ def _rows(rows: list[dict[str, Any]]) -> None:
         for row in rows
     ]
     table(shown, [[row[name] for name in shown] for row in cells], fixed=frozenset({"MISSION", "CODE", "AGE"}))
+    if hidden := [name for name in cells[0] if name not in shown and any(row[name] for row in cells)]:
+        say(f"No room for {', '.join(hidden)}: widen the terminal, or see one with show.", "dim")
