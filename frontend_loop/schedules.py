@@ -283,7 +283,7 @@ def _plan(name: str, record: Record) -> Plan:
 
 def _there(name: str, word: Any) -> None:
     if word == b"GONE":
-        raise Problem("no_schedule", f"there is no schedule {name!r}; see GET /v1/schedules")
+        raise Problem("no_schedule", f"there is no schedule {name!r}; they are listed by: dualloop schedules ls")
 
 
 def _changing(name: str) -> Problem:

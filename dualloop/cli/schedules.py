@@ -7,6 +7,7 @@ import typer
 from dualloop.cli.arguments import By, Note, json_object, who
 from dualloop.cli.asking import ask, ask_each
 from dualloop.cli.output import Json, ago, facts, machine, moment, say, section, table
+from dualloop.errors import Refusal
 from shared.status import Priority
 
 if TYPE_CHECKING:
@@ -87,8 +88,10 @@ def add(  # noqa: PLR0913  what may be said of it
     name: Name,
     *,
     cron: Annotated[str, typer.Option(help="Minute, hour, day of month, month, day of week.")],
-    type_: Annotated[str, typer.Option("--type", help="Mission type.")],
+    type_: Annotated[str | None, typer.Option("--type", help="Mission type.", show_default=False)] = None,
     payload: Annotated[str, typer.Option(metavar="JSON", help="Of each mission; - reads standard input.")] = "{}",
+    text: Annotated[str | None, typer.Option(help="What you want, in words, instead of --type.")] = None,
+    locale: Annotated[str | None, typer.Option(help="Language of the text. Default: as it looks.")] = None,
     zone: Annotated[str, typer.Option(help="IANA time zone of the expression.")] = "UTC",
     target: Annotated[str | None, typer.Option(help="What is acted on.", show_default=False)] = None,
     priority: Annotated[Priority | None, typer.Option(help="Default: the type's.", show_default=False)] = None,
@@ -114,8 +117,13 @@ def add(  # noqa: PLR0913  what may be said of it
     json: Json = False,
 ) -> None:
     """Add a schedule; it is checked like a command."""
-    command: dict[str, Any] = {"type": type_, "payload": json_object(payload, "payload")}
-    given = {"target": target, "priority": priority, "deadline_s": deadline}
+    if (type_ is None) == (text is None):
+        raise Refusal('Give a --type, or say it in words, such as --text "turn off the hall light".')
+    body = json_object(payload, "payload")
+    if text is not None and body:
+        raise Refusal("A --payload goes with a --type: words have none.")
+    command: dict[str, Any] = {"type": type_, "payload": body} if text is None else {"text": text}
+    given = {"locale": locale, "target": target, "priority": priority, "deadline_s": deadline}
     command |= {field: value for field, value in given.items() if value is not None}
     how: dict[str, Any] = {"zone": zone, "misfire": misfire, "late_s": late, "daylight_saving": daylight_saving}
     how |= {"jitter_s": jitter, "paused": paused, "by": who(by), "note": note}
@@ -165,7 +173,9 @@ def _ahead(row: dict[str, Any]) -> str:
 
 
 def _last(row: dict[str, Any]) -> str:
-    return ago(row["last_fired"]["at"]) if row["last_fired"] else "never"
+    """By the clock or by hand."""
+    ran = [run["at"] for run in (row["last_fired"], row["last_run"]) if run]
+    return ago(max(ran)) if ran else "never"
 
 
 def _troubled(row: dict[str, Any]) -> str:

@@ -347,7 +347,8 @@ async def test_a_terminal_keeps_schedules(hand: Hand, tmp_path: Path) -> None:
     assert task_id in shown
     assert "misfire" in shown.casefold()
     assert (await terminal.run("schedules", "rm", "night")).out == "night  removed\n"
-    assert (await terminal.run("schedules", "show", "night")).code == 1
+    gone = await terminal.run("schedules", "show", "night")
+    assert (gone.code, gone.err) == (1, "There is no schedule 'night'; they are listed by: dualloop schedules ls.\n")
 
 
 async def test_while_no_type_is_known_no_schedule_is_taken(redis_url: str, tmp_path: Path) -> None:
