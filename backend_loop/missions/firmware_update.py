@@ -70,13 +70,13 @@ class FirmwareUpdate(Mission):
         """What does it show now, and is anything left to do?"""
         payload, context = tools.payload, tools.context
         try:
-            gadget = await tools.ask(f"gadgets/{payload.gadget}")
+            gadget = await _gadget(tools)
         except ServiceUnavailable as fault:
             return Retry(str(fault), ErrorCode.DEVICE_UNREACHABLE, fault.after_s)
         except ServiceRefused as fault:
             return Fail(str(fault), ErrorCode.DEVICE_REFUSED)
         # the service knows what it has flashed also of who is not there: what is not to be replaced is not waited for
-        never = payload.replaces not in {None, gadget["version"]} and gadget["flashing"] is None
+        never = payload.replaces not in (None, gadget["version"]) and gadget["flashing"] is None
         if (not gadget["online"] and not never) or gadget["flashing"] is not None:
             return _away(tools, gadget)
         context.before, context.seen, context.away_since = gadget["version"], gadget["flash"], None
@@ -110,7 +110,7 @@ class FirmwareUpdate(Mission):
         if (left_ms := context.shows_at - now_ms()) > 0:
             return _later(f"{payload.gadget} is being flashed", left_ms / 1000)
         try:
-            gadget = await tools.ask(f"gadgets/{payload.gadget}")
+            gadget = await _gadget(tools)
         except (ServiceUnavailable, ServiceRefused) as fault:
             return _unless_late(tools, str(fault))
         if gadget["observed_at"] < context.accepted_at or gadget["flashing"] is not None:
@@ -125,6 +125,19 @@ class FirmwareUpdate(Mission):
 
 
 Tools = Toolbox[FirmwareUpdate.Payload, FirmwareUpdate.Context]
+
+
+async def _gadget(tools: Tools) -> Mapping[str, Any]:
+    """What it shows now.
+
+    Raises:
+        ServiceUnavailable, ServiceRefused: see `backend_loop.services`; the former also of an answer that is nonsense.
+    """
+    gadget = await tools.ask(f"gadgets/{tools.payload.gadget}")
+    for name in ("version", "flash"):
+        if not isinstance(gadget[name], str):
+            raise ServiceUnavailable(f"gadgets gave an answer whose {name!r} is no text")
+    return gadget
 
 
 def _away(tools: Tools, gadget: Mapping[str, Any]) -> Outcome:

@@ -62,3 +62,11 @@ def test_what_may_have_it_is_waited_for(shows: dict[str, Any]) -> None:
 def test_no_gadget_leads_to_another_path(gadget: str) -> None:
     with pytest.raises(ValidationError):
         FirmwareUpdate.Payload(gadget=gadget, version="1.0.0")
+
+
+@pytest.mark.parametrize("nonsense", [["2.0.0"], {}, None, 2], ids=str)
+def test_a_version_that_is_nonsense_is_blamed_on_who_said_it(nonsense: Any) -> None:
+    mission = back(version=nonsense)
+    assert mission.error is not None
+    assert mission.error["code"] == "device_unreachable", mission.told()
+    assert mission.error["message"].startswith("gadgets gave an answer whose 'version' is no text")
