@@ -73,6 +73,9 @@ CHANGES: Final[Mapping[str, Change]] = MappingProxyType(
 )
 
 
+NO_LIMITS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType({})
+
+
 def wanted(action: str, value: Any = None) -> dict[str, Any]:
     """The values a device shows once it has done this.
 
@@ -107,10 +110,19 @@ def check(action: str, value: Any = None) -> None:
         raise ValueError(f"{action} takes a number from -{change.most} to {change.most} and not 0, not {value!r}")
 
 
-def settled(action: str, by: float, shown: Mapping[str, Any]) -> tuple[str, Any]:
+def settled(
+    action: str, by: float, shown: Mapping[str, Any], limits: Mapping[str, tuple[float, float]] = NO_LIMITS
+) -> tuple[str, Any]:
     """What a change comes to for a device that shows this: an action of its own, and its value.
 
-    What is off has no brightness: brighter lights it by so much, and darker leaves it off.
+    What is off has no brightness: brighter lights it by so much, and darker leaves it off. An air conditioner that is
+    off is left off: warmer or cooler than what it does not do is nothing, and nobody has asked for it to start.
+
+    Args:
+        action: a change.
+        by: how much, up or down.
+        shown: by the device.
+        limits: the device's own, where it tells them; what is at one stays there, and is never moved the other way.
 
     Raises:
         ValueError: the device does not show what is to be changed.
@@ -118,10 +130,15 @@ def settled(action: str, by: float, shown: Mapping[str, Any]) -> tuple[str, Any]
     told = CHANGES[action].action
     known = ACTIONS[told]
     field, (low, high) = known.field or "", known.between or _PERCENT
-    dark = field == "brightness" and shown.get("power") == "off"
+    off = known.sets.get("power") == "on" and shown.get("power") == "off"
+    dark = off and field == "brightness"
+    if off and (by < 0 or not dark):
+        return "turn_off", None
     now = 0 if dark else shown.get(field)
     if isinstance(now, bool) or not isinstance(now, int | float):
         raise ValueError(f"it does not show its {field}")  # noqa: TRY004  the caller's arguments are right
-    if dark and by < 0:
-        return "turn_off", None
-    return told, min(max(now + by, low), high)
+    least, most = limits.get(field, (low, high))
+    reached = min(max(now + by, least), most)
+    if (reached - now) * by < 0:
+        reached = now
+    return told, min(high, max(low, reached))

@@ -21,6 +21,7 @@ from backend_loop.devices.protocol import (
     OldFence,
     Reading,
     UnknownEntity,
+    numeric,
 )
 from backend_loop.services import TOLD, silence
 from shared.clock import now_ms, parse_rfc3339
@@ -58,6 +59,7 @@ class _Answer(BaseModel):
     observed_at: str
     changes: dict[str, _Change] = {}
     clock: _Clock | None = None
+    limits: Any = None
 
     def reading(self, asked_at: int, answered_at: int) -> Reading:
         """With all times on our own clock."""
@@ -70,7 +72,14 @@ class _Answer(BaseModel):
             for name, change in self.changes.items()
         }
         observed_at = parse_rfc3339(self.observed_at) - ahead
-        return Reading(value=self.value, version=self.version, observed_at=observed_at, source="http", changes=changes)
+        return Reading(
+            value=self.value,
+            version=self.version,
+            observed_at=observed_at,
+            source="http",
+            changes=changes,
+            limits=numeric(self.limits) if isinstance(self.limits, Mapping) else {},
+        )
 
 
 def ahead_ms(theirs: tuple[int, int], ours: tuple[int, int]) -> int:

@@ -31,7 +31,8 @@ class Reading(BaseModel):
 
     ``version`` differs after every physical change and stays while nothing changes; ``observed_at`` says when the
     device itself was read, so that an old answer cannot pass for a new one. ``changes`` has, per value, its last
-    change, where the device tells.
+    change, where the device tells. ``limits`` has, per value that is a number, the least and the most that the device
+    takes, where it tells; it is not kept.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -41,6 +42,20 @@ class Reading(BaseModel):
     observed_at: int = Field(description="epoch milliseconds, on this machine's clock")
     source: str
     changes: Mapping[str, Change] = Field(default_factory=dict)
+    limits: Mapping[str, tuple[float, float]] = Field(default_factory=dict, exclude=True, repr=False)
+
+
+def numeric(limits: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Those limits that are two numbers, the lesser one first; words that may be chosen, and nonsense, are left out."""
+    return {
+        name: (ends[0], ends[1])
+        for name, ends in limits.items()
+        if isinstance(ends, list | tuple) and len(ends) == 2 and all(map(_is_number, ends)) and ends[0] <= ends[1]
+    }
+
+
+def _is_number(end: Any) -> bool:
+    return isinstance(end, int | float) and not isinstance(end, bool)
 
 
 class DeviceFault(Exception):  # noqa: N818  each of these words is used as it stands in events and texts

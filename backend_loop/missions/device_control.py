@@ -187,9 +187,13 @@ def _change_settled(tools: Tools) -> Outcome:
     """
     context, payload, reading = tools.context, tools.payload, _before(tools)
     if reading.observed_at < context.looked_at:
-        return Retry(f"{payload.entity} has not shown itself since", ErrorCode.DEVICE_UNREACHABLE)
+        sentence = (
+            f"{payload.entity} has not shown itself since it was looked at, and {payload.action} goes by what it "
+            f"shows: it was told nothing; tell it a value, by {CHANGES[payload.action].action}"
+        )
+        return Retry(sentence, ErrorCode.DEVICE_UNREACHABLE)
     try:
-        action, value = settled(payload.action, payload.value, reading.value)
+        action, value = settled(payload.action, payload.value, reading.value, reading.limits)
     except ValueError as fault:
         return Fail(f"{payload.entity}: {fault}", ErrorCode.DEVICE_REFUSED)
     context.settled = Command(entity=payload.entity, action=action, value=value)

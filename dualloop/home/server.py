@@ -94,7 +94,7 @@ def _bridge(app: FastAPI, house: House) -> None:
         arrived_at = now_ms()
         reading = await _cut_at_the_end(house.observe(entity))
         clock = {"arrived_at": rfc3339(arrived_at), "answered_at": rfc3339(now_ms())}
-        return {"entity": entity, **_shown(reading), "clock": clock}
+        return {"entity": entity, **_shown(reading), "clock": clock, "limits": house.device(entity).limits}
 
     @app.post("/devices/{entity}/act")
     async def act(entity: str, order: Order) -> dict[str, Any]:

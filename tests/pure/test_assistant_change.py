@@ -7,8 +7,12 @@ import pytest
 from backend_loop.testing import Bench, Home, Trial, down
 from tests.pure.test_assistant import AC, DEVICES, LAMP, acts, bench, result, spoken
 
-ON = DEVICES | {LAMP: {"power": "on", "brightness": 40}, "media_player.living_room": {"power": "on", "volume": 95}}
 SPEAKER = "media_player.living_room"
+ON = DEVICES | {
+    LAMP: {"power": "on", "brightness": 40},
+    AC: {"power": "on", "temperature": 22},
+    SPEAKER: {"power": "on", "volume": 95},
+}
 
 
 def home(**faults: Any) -> Bench:
@@ -72,3 +76,15 @@ def test_what_was_not_done_is_told_as_it_was_wished() -> None:
     away = home(observe={LAMP: down()}).run({"text": "make the kitchen light brighter"})
     assert result(away)["text"] == "I cannot reach the kitchen light."
     assert acts(away) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("turn the living room air conditioner down by 2 degrees", "The living room AC was off already."),
+        ("客厅空调调高两度", "客厅空调本来就关着。"),
+    ],
+)
+def test_an_air_conditioner_that_is_off_is_said_to_be_off(text: str, last: str) -> None:
+    mission = bench(Home(ON | {AC: {"power": "off", "temperature": 22}})).run({"text": text})
+    assert (mission.status, result(mission)["text"], acts(mission)) == ("SUCCEEDED", last, [])

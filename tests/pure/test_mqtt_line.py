@@ -53,6 +53,15 @@ def test_one_that_has_two_ways_is_there_by_either() -> None:
     assert offline == [True, False, True]
 
 
+def test_a_reading_has_the_limits_that_are_numbers() -> None:
+    config = {"temperature_command_topic": "c", "temperature_state_topic": "s", "min_temp": 16, "max_temp": 28}
+    modes = {"mode_command_topic": "m", "mode_state_topic": "n", "modes": ["off", "cool"]}
+    found = discovery.announced("homeassistant", "homeassistant/climate/ac/config", json.dumps(config | modes))
+    assert found is not None
+    assert "mode" in found.sets
+    assert Line(found, BridgeClock()).reading(1_000).limits == {"temperature": (16, 28)}
+
+
 def test_what_was_said_of_who_is_there_ends_with_the_connection() -> None:
     lamp = line()
     say(lamp, {"state": "offline"}, AWAY)

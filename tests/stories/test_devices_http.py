@@ -48,6 +48,7 @@ async def test_observe_act_and_the_proof_of_it(home: Home, device: HttpDevice, r
     assert judge(before, after, ON, acted_at=acted_at) is Verdict.CONFIRMED
     assert decide(after, ON, looked_at=acted_at) is Decision.ALREADY_DONE
     assert after.source == "http"
+    assert after.limits == {"brightness": (1, 100)}
     assert after.changes["power"].by == "command"
     assert home.acts(LAMP)[-1]["key"] == request.node.name
 

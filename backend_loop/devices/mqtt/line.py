@@ -7,7 +7,15 @@ from typing import Any, Final
 from backend_loop.devices.mqtt.bridge_clock import BridgeClock, Succession
 from backend_loop.devices.mqtt.dialects.described import EXACT_MS, LONGEST_WORD, Described, Heard
 from backend_loop.devices.mqtt.tracker import HAND, Seen, Tracker
-from backend_loop.devices.protocol import ActUnknown, DeviceFault, DeviceRefused, DeviceUnreachable, OldFence, Reading
+from backend_loop.devices.protocol import (
+    ActUnknown,
+    DeviceFault,
+    DeviceRefused,
+    DeviceUnreachable,
+    OldFence,
+    Reading,
+    numeric,
+)
 
 SOURCE: Final = "mqtt"
 
@@ -178,6 +186,7 @@ class Line:
             observed_at=observed_at,
             source=SOURCE,
             changes=dict(tracker.changes),
+            limits=numeric(self.described.sets),
         )
 
 
