@@ -94,6 +94,14 @@ class Screen:
         """Wipe it."""
         self._live.stop()
 
+    def hold(self) -> None:
+        """Wipe it until it goes on: something is typed there."""
+        self._live.stop()
+
+    def go_on(self) -> None:
+        """Draw it again."""
+        self._live.start()
+
     def take(self, frame: Frame) -> None:
         """Show what it tells; an event that begins another state takes the progress of the last one away."""
         if frame["op"] == "event":

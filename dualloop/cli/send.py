@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dualloop.cli.answering import Desk, can_be_asked
 from dualloop.cli.arguments import Id, json_object
 from dualloop.cli.asking import ask
 from dualloop.cli.following import Follower, Frame, following
@@ -68,10 +69,10 @@ def send(  # noqa: PLR0913  the options of the command
         if json:
             return await _answered(client.wait, await client.wait(sent[0].correlation_id))
         with following(f"waiting for {sent[0].type}", events=False) as follower:
-            id_, words = sent[0].correlation_id, type_ is None
-            first = Aloud(follower, way_to_answer(id_, session)) if words else follower
-            hear = functools.partial(followed, client, follower=Aloud(follower) if words else follower)
-            return await _answered(hear, await followed(client, id_, first))
+            if type_ is not None:
+                hear = functools.partial(followed, client, follower=follower)
+                return await _answered(hear, await hear(sent[0].correlation_id))
+            return await _talk(client, sent[0].correlation_id, follower, locale=locale, session=session)
 
     result = ask(work, "It goes on: only the waiting has ended.")
     ack = sent[0]
@@ -91,12 +92,33 @@ def _recorded(file: Path) -> bytes:
         raise Refusal(f"{file} cannot be read: {error.strerror}.") from error
 
 
+async def _talk(
+    client: "Client", id_: str, follower: Follower, *, locale: str | None, session: str | None
+) -> dict[str, Any]:
+    """The result of what was said in words; what it asks meanwhile is answered here, where somebody can."""
+
+    async def tell(text: str) -> None:
+        if session is None:
+            await client.event(id_, "ANSWERED", {"text": text})
+        else:
+            await client.say(text, locale=locale, session=session)
+
+    screen = can_be_asked(follower)
+    desk = None if screen is None else Desk(screen, tell)
+    try:
+        first = await followed(client, id_, Aloud(follower, way_to_answer(id_, session), desk))
+    finally:
+        if desk is not None:
+            desk.close()
+    return await _answered(functools.partial(followed, client, follower=Aloud(follower)), first)
+
+
 class Aloud:
     """Prints what a mission says before its end; of its progress nothing, since it says itself what it does."""
 
-    def __init__(self, follower: Follower, answer: str = "") -> None:
-        """In front of `follower`; `answer` is how to answer what it asks, told with each question."""
-        self._follower, self._answer = follower, answer
+    def __init__(self, follower: Follower, answer: str = "", desk: Desk | None = None) -> None:
+        """In front of `follower`; what it asks is answered at the desk, or as `answer` says, which is told then."""
+        self._follower, self._answer, self._desk = follower, answer, desk
 
     def take(self, frame: Frame) -> None:
         """See `Follower`."""
@@ -104,15 +126,19 @@ class Aloud:
             return
         data = frame["data"] or {}
         said = data.get("spoken")
+        if self._desk is not None:
+            self._desk.see(frame)
         if isinstance(said, str) and said:
             say(said)
-            if self._answer and data.get("question"):
-                say(self._answer, "dim", whole=True)
         self._follower.take(frame)
+        if data.get("question") and self._desk is not None:
+            self._desk.ask(frame)
+        elif data.get("question") and self._answer:
+            say(self._answer, "dim", whole=True)
 
 
 def way_to_answer(id_: str, session: str | None) -> str:
-    """Said from another terminal: the one that waits reads nothing."""
+    """From another terminal, where nobody can type into this one."""
     if session is None:
         return f'Answer from another terminal: dualloop missions event {id_} ANSWERED --data \'{{"text": "…"}}\''
     return f'Answer from another terminal: dualloop send "…" --session {shlex.quote(session)}'

@@ -33,8 +33,10 @@ class Shown:
     left: list[str]
 
 
-async def shown(terminal: Terminal, columns: int, *args: str, within: float = 120.0) -> Shown:
-    """Run a command on a terminal of so many columns, to its end."""
+async def shown(
+    terminal: Terminal, columns: int, *args: str, within: float = 120.0, typed: tuple[bytes, bytes] = (b"", b"")
+) -> Shown:
+    """Run a command on a terminal of so many columns, to its end; where it shows `typed[0]`, type `typed[1]`."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     hidden = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"}
@@ -48,11 +50,14 @@ async def shown(terminal: Terminal, columns: int, *args: str, within: float = 12
         preexec_fn=ends_with_parent(signal.SIGKILL),
     )
     os.close(theirs)
-    text, loop = b"", asyncio.get_running_loop()
+    text, loop, (sign, keys) = b"", asyncio.get_running_loop(), typed
     try:
         async with asyncio.timeout(within):
             while chunk := await loop.run_in_executor(None, _read, ours):
                 text += chunk
+                if keys and sign in text:
+                    os.write(ours, keys)
+                    keys = b""
             code = await process.wait()
     finally:
         if process.returncode is None:

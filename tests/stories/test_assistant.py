@@ -15,6 +15,7 @@ import pytest_asyncio
 from dualloop.client import Client
 from tests.home import Home
 from tests.stories.furnished import furnished
+from tests.stories.pseudoterminal import shown
 from tests.stories.stack import Stack
 from tests.stories.talk import talking
 from tests.stories.terminal import Terminal
@@ -377,6 +378,15 @@ async def test_the_command_line_prints_what_is_said(home: Home, stack: Stack, tm
     home.faults(KITCHEN, offline=True)
     said = await terminal.run("send", "turn off the kitchen light", "--wait")
     assert (said.code, "kitchen light" in said.out) == (1, True)
+
+
+async def test_who_waits_at_a_terminal_is_asked_there(home: Home, stack: Stack, tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, DUALLOOP_URL=stack.url)
+    screen = await shown(terminal, 100, "send", "switch on the light", "--wait", typed=(b"> ", b"the bedroom\n"))
+    assert screen.code == 0, screen.left
+    asked, typed, acting, *_ = screen.left
+    assert (asked.startswith("In which room: "), typed, "bedroom light" in acting) == (True, "> the bedroom", True)
+    assert home.look(BEDROOM)["value"]["power"] == "on"
 
 
 async def test_who_answers_on_the_command_line_sees_what_came_of_it(home: Home, stack: Stack, speaker: Speaker) -> None:
