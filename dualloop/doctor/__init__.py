@@ -5,7 +5,7 @@ Each finding says what is, and where it is not well, what to do.
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -17,10 +17,11 @@ from dualloop.address import local_url
 from dualloop.client import configured_urls
 from dualloop.doctor.broker import broker
 from dualloop.doctor.finding import Finding, fail, ok, warn
-from dualloop.doctor.fleet import fleet
+from dualloop.doctor.fleet import fleet, served
 from dualloop.doctor.server import server
 from dualloop.doctor.speech import speech
 from dualloop.embedded import running_url
+from shared.home import Inventory
 from shared.logs import redact, redact_url
 from shared.settings import Settings
 
@@ -33,12 +34,13 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _settings(settings)
     yield _folder(settings.state_dir.absolute())
     url = settings.redis_url or running_url(settings.state_dir)
+    inventory = None
     if url is None:
         detail = f"DUALLOOP_REDIS_URL is not set, and no dualloop up runs on {settings.state_dir.absolute()}"
         yield fail("redis", detail, "set it, or run: dualloop up")
     else:
-        yield from _redis(url, settings)
-    yield from broker(settings)
+        inventory = yield from _redis(url, settings)
+    yield from broker(settings, inventory)
     yield from speech(settings)
     for foreground in configured_urls(settings):
         yield _ready("foreground", foreground, "start it: dualloop up, or dualloop foreground")
@@ -56,19 +58,22 @@ def told(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _redis(url: str, settings: Settings) -> Iterator[Finding]:
+def _redis(url: str, settings: Settings) -> Generator[Finding, None, Inventory | None]:
+    """What is found there, and in the end the home's inventory, if there is one."""
     shown = redact_url(url)
     try:
         client = redis.Redis.from_url(url, socket_timeout=ANSWER_S, socket_connect_timeout=ANSWER_S)
     except ValueError:  # whose own words may hold a part of the password
         yield fail("redis", f"{shown} is no address", "write redis://, rediss:// or unix://")
-        return
+        return None
     try:
         with client:
             yield from server(client, shown)
             yield from fleet(client, settings)
+            return served(client)
     except redis.RedisError as error:
         yield fail("redis", f"{shown} cannot be used: {redact(str(error))}", "start it, or set DUALLOOP_REDIS_URL")
+    return None
 
 
 def _settings(settings: Settings) -> Finding:

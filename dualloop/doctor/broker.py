@@ -38,8 +38,8 @@ def unnamed(book: Book, home: Inventory) -> str:
     return ", ".join([*left[:MOST_NAMED], *more])
 
 
-def broker(settings: Settings) -> Iterator[Finding]:
-    """The broker of the devices."""
+def broker(settings: Settings, served: Inventory | None = None) -> Iterator[Finding]:
+    """The broker of the devices; `served`: the inventory that all processes go by now, as far as it is known."""
     url = running_broker(settings.state_dir) if settings.mqtt_url is None else settings.mqtt_url.get_secret_value()
     if url is None:
         where = (
@@ -55,7 +55,7 @@ def broker(settings: Settings) -> Iterator[Finding]:
         yield fail("mqtt", str(error), "put DUALLOOP_MQTT_URL right")
         return
     try:
-        yield from asyncio.run(_look(at, settings))
+        yield from asyncio.run(_look(at, settings, served))
     except (aiomqtt.MqttError, OSError, TimeoutError) as error:
         why = trouble(error) if isinstance(error, aiomqtt.MqttError) else error
         yield fail("mqtt", f"{at} does not let us in: {why}", "start it, or set DUALLOOP_MQTT_URL and who may come in")
@@ -89,7 +89,7 @@ class _Census:
         return ", ".join(f"{len(names)} by {kind}" for kind, names in self._found.items())
 
 
-async def _look(at: MqttUrl, settings: Settings) -> list[Finding]:
+async def _look(at: MqttUrl, settings: Settings, served: Inventory | None) -> list[Finding]:
     census = _Census(settings)
     async with connect(at, wait_s=ANSWER_S) as client, asyncio.timeout(ANSWER_S):
         mark = f"dualloop/doctor/{os.getpid()}"
@@ -102,18 +102,22 @@ async def _look(at: MqttUrl, settings: Settings) -> list[Finding]:
         finding = warn("mqtt", finding.detail, remedy)
     if not str(census):
         return [finding, warn("devices", "none has announced itself there", "see that their bridges are connected")]
-    detail = f"announced there: {census}"
-    if left := unnamed(census.book, _home(settings.home_path)):
-        detail += f"; not in {settings.home_path.name}: {left}"
-    return [finding, ok("devices", detail)]
+    return [finding, ok("devices", f"announced there: {census}{missing(census.book, served, settings.home_path)}")]
 
 
-def _home(file: Path) -> Inventory:
-    """The inventory as its file has it; that something is wrong with that is told where the home is looked at."""
+def missing(book: Book, served: Inventory | None, file: Path) -> str:
+    """Which announced devices the home does not have, for the end of a sentence.
+
+    Where no inventory is served, by its file; one that is damaged says nothing of what was in it.
+    """
     try:
-        return read(file.read_bytes())
+        home = served or read(file.read_bytes())
+    except FileNotFoundError:
+        home = EMPTY
     except (OSError, InventoryError):
-        return EMPTY
+        return f"; which of them are in {file.name} nobody knows, as it cannot be read"
+    left = unnamed(book, home)
+    return f"; not in {file.name if served is None else 'the home'}: {left}" if left else ""
 
 
 async def _round(client: aiomqtt.Client, mark: str, census: _Census) -> float:

@@ -8,6 +8,7 @@ from pydantic_core import from_json
 from dualloop.doctor.finding import Finding, fail, ok, warn
 from dualloop.doctor.server import Client
 from shared import keys
+from shared.home import Inventory, InventoryError, read
 from shared.settings import Settings
 
 ANNOUNCED_MS: Final = 90_000
@@ -84,6 +85,19 @@ def _missions(client: Client, shards: int) -> Finding:
         detail += f"; no live worker knows the type of {', '.join(stuck[:5])}"
         return warn("missions", detail, "start a worker that does: see DUALLOOP_MISSIONS")
     return ok("missions", detail)
+
+
+def served(client: Client) -> Inventory | None:
+    """The home's inventory that all processes go by; None: there is none, or this version cannot read it.
+
+    Raises:
+        redis.RedisError: Redis does not answer.
+    """
+    document = client.hget(keys.HOME, "document")
+    try:
+        return None if document is None else read(document)
+    except InventoryError:
+        return None
 
 
 def home(client: Client) -> Finding:

@@ -1,11 +1,12 @@
 """Who is there by what was announced: also the simulated home, as it announces itself in each dialect."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from backend_loop.devices.mqtt.book import Book, entities
 from backend_loop.devices.mqtt.dialects.described import Described
-from dualloop.doctor.broker import unnamed
+from dualloop.doctor.broker import missing, unnamed
 from dualloop.home.demonstration import WIRES, demonstration
 from dualloop.home.wire.dialect import Dialect, Named
 from dualloop.home.wire.discovery import Discovery
@@ -119,6 +120,21 @@ def test_the_doctor_names_what_is_announced_and_not_yet_in_the_home() -> None:
     assert unnamed(one, check({"devices": [bound, {"entity": "light.b", "names": {"en": ["other"]}}]})) == ""
     one.hear("zigbee2mqtt/bridge/devices", listed(*"abcdefghijklm"))
     assert unnamed(one, EMPTY).endswith(", light.j (zigbee2mqtt/j), and 3 more")
+
+
+def test_a_damaged_file_of_the_home_does_not_let_the_doctor_say_that_nothing_is_in_it(tmp_path: Path) -> None:
+    one, file = book(), tmp_path / "home.json"
+    one.hear("zigbee2mqtt/bridge/devices", listed("a", "b"))
+    assert missing(one, None, file) == "; not in home.json: light.a (zigbee2mqtt/a), light.b (zigbee2mqtt/b)"
+    file.write_text('{"devices": [],}')
+    assert missing(one, None, file) == "; which of them are in home.json nobody knows, as it cannot be read"
+    both = check({"devices": [{"entity": "light.a"}, {"entity": "light.b"}]})
+    assert missing(one, both, file) == "", "the old inventory serves still"
+    assert (
+        missing(one, check({"devices": [{"entity": "light.a"}]}), file) == "; not in the home: light.b (zigbee2mqtt/b)"
+    )
+    file.write_text('{"devices": [{"entity": "light.a"}]}')
+    assert missing(one, None, file) == "; not in home.json: light.b (zigbee2mqtt/b)"
 
 
 def test_nobody_takes_the_name_of_one_that_is_away() -> None:

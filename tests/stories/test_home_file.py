@@ -13,7 +13,7 @@ import redis
 from backend_loop.inventory import HomeBook
 from backend_loop.solo import _spawning
 from backend_loop.worker import LoopWorker
-from dualloop.doctor.fleet import home
+from dualloop.doctor.fleet import home, served
 from frontend_loop import home_file
 from frontend_loop.home_file import GONE, HomeFile
 from frontend_loop.inventory import Inventories
@@ -356,4 +356,5 @@ async def test_the_doctor_says_what_is_known_of_the_home_and_what_is_wrong_with_
         found = home(client)
         assert (found.level, found.remedy) == ("warn", "put home.json right")
         assert "home.json: /areas/1/id: 'hall' is that of /areas/0 already" in found.detail
+        assert served(client) == check(document("hall")), "by which devices are judged"
     assert await trouble(link) is not None
