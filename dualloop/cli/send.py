@@ -69,20 +69,24 @@ def send(  # noqa: PLR0913  the options of the command
         if json:
             return await _answered(client.wait, await client.wait(sent[0].correlation_id))
         with following(f"waiting for {sent[0].type}", events=False) as follower:
-            if type_ is not None:
-                hear = functools.partial(followed, client, follower=follower)
-                return await _answered(hear, await hear(sent[0].correlation_id))
-            return await _talk(client, sent[0].correlation_id, follower, locale=locale, session=session)
+            if type_ is None:
+                return await _talk(client, sent[0].correlation_id, follower, locale=locale, session=session)
+            hear = functools.partial(followed, client, follower=follower)
+            return await _answered(hear, await hear(sent[0].correlation_id))
 
     result = ask(work, "It goes on: only the waiting has ended.")
-    ack = sent[0]
     if result is not None:
         end(result, json=json)
-    elif json:
-        machine(ack)
     else:
-        say(f"Accepted {ack.type} as {ack.correlation_id}")
-        say(f"See it run: dualloop watch {ack.correlation_id}", "dim")
+        _accepted(sent[0], json=json)
+
+
+def _accepted(ack: "Ack", *, json: bool) -> None:
+    if json:
+        machine(ack)
+        return
+    say(f"Accepted {ack.type} as {ack.correlation_id}")
+    say(f"See it run: dualloop watch {ack.correlation_id}", "dim")
 
 
 def _recorded(file: Path) -> bytes:

@@ -48,7 +48,14 @@ def test_it_is_one_or_the_other(sent: list[Any], wrong: dict[str, Any]) -> None:
 def test_the_last_time_is_that_of_the_clock_or_of_a_hand(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fired: str | None, ran: str | None, last: str
 ) -> None:
-    row = {"name": "s", "cron": CRON, "zone": "UTC", "command": {"type": "t"}, "next": [], "trouble": None}
+    row: dict[str, Any] = {
+        "name": "s",
+        "cron": CRON,
+        "zone": "UTC",
+        "command": {"type": "t"},
+        "next": [],
+        "trouble": None,
+    }
     row |= {"last_fired": fired and {"at": fired}, "last_run": ran and {"at": ran}}
     monkeypatch.setattr(schedules, "ask", lambda _work: ([row], True))
     monkeypatch.setattr(schedules, "ago", lambda at: at)

@@ -134,7 +134,7 @@ async def test_types_are_listed_and_shown(terminal: Terminal) -> None:
     shown = (await terminal.run("types", "show", "test.patient")).out
     assert shown.startswith("test.patient@1\nSleeps, then waits for an outside event.\n")
     assert "├─ timed_out (time is up) ──" in shown
-    assert re.search(r"^wait_s +number ", shown, re.MULTILINE)
+    assert re.search(r"^wait_s +number$", shown, re.MULTILINE)
     assert '"wait_s"' in (await terminal.run("types", "show", "test.patient", "--schema")).out
 
 
