@@ -123,7 +123,7 @@ class HttpDevice:
             except (ValidationError, ValueError) as fault:
                 raise DeviceUnreachable(f"{entity} gave an answer that is no reading") from fault
         if answer.status_code == HTTPStatus.NOT_FOUND:
-            raise UnknownEntity(f"there is no {entity} in this home")
+            raise UnknownEntity(entity)
         if answer.is_client_error and answer.status_code not in NOT_NOW:
             raise DeviceRefused(f"{entity} does not show itself: {_detail(answer)}")
         raise DeviceUnreachable(f"{entity} cannot be reached: {_detail(answer)}")
@@ -162,7 +162,7 @@ def _act_fault(entity: str, answer: httpx.Response) -> Exception:
     """A server error that is not `NOT_NOW` may have come after the effect."""
     status, detail = answer.status_code, _detail(answer)
     if status == HTTPStatus.NOT_FOUND:
-        return UnknownEntity(f"there is no {entity} in this home")
+        return UnknownEntity(entity)
     if status == HTTPStatus.CONFLICT:
         return OldFence(f"{entity} has been taken over: {detail}")
     if status in NOT_NOW:

@@ -75,7 +75,11 @@ class DeviceRefused(DeviceFault):
 
 
 class UnknownEntity(DeviceRefused):
-    """There is no such device."""
+    """There is no such device: no more will come of trying again than of what a device refuses."""
+
+    def __init__(self, entity: str) -> None:
+        """With what to do."""
+        super().__init__(f"there is no {entity} in this home; see what there is: dualloop home ls")
 
 
 class OldFence(DeviceFault):

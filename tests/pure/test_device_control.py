@@ -106,3 +106,10 @@ def test_what_is_not_confirmed_says_why(
     error = failed.error or {}
     assert (failed.status, error["code"]) == ("FAILED", "unconfirmed")
     assert error["message"].startswith(sentence), error["message"]
+
+
+def test_of_a_device_that_is_not_there_it_is_said_where_those_are_that_are() -> None:
+    failed = Bench(DeviceControl, home={}).run({"entity": "light.nowhere", "action": "turn_on"})
+    error = failed.error or {}
+    assert (error["code"], error["attempts"]) == ("device_refused", 1), "the contract has no nearer word"
+    assert error["message"] == "there is no light.nowhere in this home; see what there is: dualloop home ls"

@@ -195,8 +195,8 @@ async def test_a_tool_that_fails_fails_alone(agents: Agents) -> None:
     document = await agents.run("turn on the lamp in the attic and the lamp in the hall")
     assert document["status"] == "SUCCEEDED"
     assert [deed["status"] for deed in document["result"]["tools"]] == ["FAILED", "SUCCEEDED"]
-    told = "That did not work: there is no light.attic in this home The lamp in the hall is on."
-    assert document["result"]["answer"] == told
+    told = "That did not work: there is no light.attic in this home; see what there is: dualloop home ls"
+    assert document["result"]["answer"] == f"{told} The lamp in the hall is on."
 
 
 async def test_so_many_calls_at_once_and_the_others_are_told_back(agents: Agents) -> None:

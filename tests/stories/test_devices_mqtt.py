@@ -137,7 +137,7 @@ async def test_more_than_it_can_and_nobody_are_refused_before_anything_is_sent(
     ]:
         with pytest.raises(DeviceRefused, match=sentence):
             await devices.act(command, key="k", fence=1, deadline=soon())
-    with pytest.raises(UnknownEntity, match=r"there is no light\.nowhere"):
+    with pytest.raises(UnknownEntity, match=r"there is no light\.nowhere in this home; .*: dualloop home ls$"):
         await devices.observe("light.nowhere", deadline=soon())
     await lamp.line.settled()
     assert not lamp.line.on_topic("dualloop/acts/#")

@@ -168,7 +168,7 @@ class MqttDevices:
         if wire is None and entity in self._bindings().values():
             raise DeviceUnreachable(f"{entity} has not been announced to the MQTT broker")
         if wire is None:
-            raise UnknownEntity(f"there is no {entity} in this home")
+            raise UnknownEntity(entity)
         line = self._hub.lines[wire]
         if not await self._hub.hears(line, CONNECT * _left(deadline)):
             raise DeviceUnreachable(f"{entity} was announced just now, and is not heard yet")
