@@ -28,8 +28,7 @@ def looked(pairs: Sequence[Pair], meaning: Meaning, words: Wording) -> list[str]
     """A sentence for each look; of many that asked one thing, one for all."""
     seen = [pair for pair in pairs if _value(pair[1]) is not None and _fine(pair[1])]
     unseen = [pair for pair in pairs if pair not in seen]
-    asked = {(wish.asks, str(wish.expects)) for wish, _ in seen}
-    if len(seen) > 1 and len(asked) == 1 and seen[0][0].expects is not None:
+    if len(seen) > 1 and len({_asked(wish, words) for wish, _ in seen}) == 1 and seen[0][0].expects is not None:
         told = [_all(seen, meaning, words)]
     else:
         told = [_one(pair, meaning, words) for pair in seen]
@@ -37,6 +36,13 @@ def looked(pairs: Sequence[Pair], meaning: Meaning, words: Wording) -> list[str]
         told.append(_put("refused", _entities(refused), meaning, words))
     told += [_not_reached(pair, meaning, words) for pair in unseen if _code(pair[1]) != "device_refused"]
     return told
+
+
+def _asked(wish: Wish, words: Wording) -> str:
+    """What a look asked, in words: blinds and doors are open alike, however each of them shows it."""
+    if wish.expects is None:
+        return str(wish.asks)
+    return _so(str(wish.asks), wish.expects, _kind(wish), words)
 
 
 def _one(pair: Pair, meaning: Meaning, words: Wording) -> str:
@@ -85,27 +91,40 @@ def _main(kind: str, value: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _all(pairs: Sequence[Pair], meaning: Meaning, words: Wording) -> str:
     """Of several devices: which of them are as was asked."""
-    wish = pairs[0][0]
+    for one, _ in pairs:
+        meaning = _door(str(one.entity), meaning) if one.asks == "contact" else meaning
     yes = [one for one, end in pairs if _matches(one, _value(end) or {})]
-    so = _so(str(wish.asks), wish.expects, str(wish.entity).partition(".")[0], words)
+    so = _asked(pairs[0][0], words)
     oldest = max(pairs, key=lambda pair: _age_s(pair[1]))[1]
     them = naming.devices(_entities([one for one, _ in pairs]), meaning.names, words, many="all_many")
     if len(yes) == len(pairs):
         told = words.looks["all"].format(them=them, so=so)
-    elif not yes and (instead := _same(pairs)) is not None:
-        so = _so(str(wish.asks), instead, str(wish.entity).partition(".")[0], words)
-        told = words.looks["none"].format(them=them, so=so)
+    elif not yes and (instead := _same(pairs, words)) is not None:
+        told = words.looks["none"].format(them=them, so=instead)
     elif not yes:
         told = words.looks["none_is"].format(n=len(pairs), so=so)
+    elif len(yes) > naming.MOST_NAMED:
+        first = [naming.device(str(one.entity), meaning.names, words) for one in yes[: naming.MOST_NAMED - 1]]
+        rest = str(len(yes) - len(first))
+        told = _put("several", _entities(yes), meaning, words, so=so, first=words.listed[0].join(first), rest=rest)
     else:
         told = _put("some", _entities(yes), meaning, words, so=so)
     return told + _age(oldest, words)
 
 
-def _same(pairs: Sequence[Pair]) -> Any:
+def _same(pairs: Sequence[Pair], words: Wording) -> str | None:
     """What all of them show, where it is one thing: none is on, so all are off."""
-    seen = [_simple(wish, (_value(end) or {}).get(str(wish.asks))) for wish, end in pairs]
-    return seen[0] if all(one == seen[0] for one in seen) else None
+    told = set[str]()
+    for wish, end in pairs:
+        seen = _simple(wish, (_value(end) or {}).get(str(wish.asks)))
+        if seen is None:
+            return None
+        told.add(_so(str(wish.asks), seen, _kind(wish), words))
+    return told.pop() if len(told) == 1 else None
+
+
+def _kind(wish: Wish) -> str:
+    return str(wish.entity).partition(".")[0]
 
 
 def _not_reached(pair: Pair, meaning: Meaning, words: Wording) -> str:
