@@ -100,15 +100,15 @@ def together(frames: list[Frame]) -> list[Frame] | None:
     if len(frames) > 1:
         frames = [replace(frame, every=frame.every and not frame.loosely) for frame in frames]
     if frames and (frames[0].asked or frames[0].state is not None):
-        frames = [_as_question(frame) if frame.short or frames[0].asked else frame for frame in frames]
+        frames = [as_question(frame) if frame.short or frames[0].asked else frame for frame in frames]
     frames = _with_verbs(frames)
     if any(frame.verb == Verb.BARE for frame in frames):
         return None
     return _with_things(frames)
 
 
-def _as_question(frame: Frame) -> Frame:
-    """Of "are the hall and kitchen lights on" the end alone would be a command."""
+def as_question(frame: Frame) -> Frame:
+    """What a few words ask that would be a command alone: of "are the hall and kitchen lights on" the end."""
     if frame.verb in (Verb.BARE, Verb.LOOK):
         return frame
     if not frame.short:

@@ -19,7 +19,7 @@ from hassil.intents import SlotList, TextSlotList, TextSlotValue, WildcardSlotLi
 from hassil.sample import sample_expression
 from home_assistant_intents import get_intents, get_languages
 
-from backend_loop.language.frame import Frame, Verb
+from backend_loop.language.frame import Frame, Verb, as_question
 from backend_loop.language.loose import Words, words_of
 from backend_loop.language.matching import Reading, prepare, readings
 from backend_loop.language.names import NameBook
@@ -207,15 +207,18 @@ def _own(reading: Reading, book: NameBook) -> Frame:
     amount, verb, name = slots.get("number"), _VERBS[reading.intent], slots.get("name")
     degrees, kind, mode = "unit" in slots, slots.get("kind"), slots.get("mode")
     about, change = _change(slots.get("change"))
+    asks = kind == "anything" and "short" in slots  # "anything on" turns nothing on
+    if kind == "anything":
+        kind = "everything"
     if kind == "heating":  # with heating on, what heats and cools is to heat
         kind = "climate"
         verb, mode = (Verb.SET, "heat") if verb == Verb.ON else (verb, mode)
-    return Frame(
+    frame = Frame(
         verb=verb,
         name=name,
         area=slots.get("area"),
         kind=kind,
-        every="quantity" in slots or "everywhere" in slots or slots.get("kind") == "everything",
+        every="quantity" in slots or "everywhere" in slots or kind == "everything",
         loosely=slots.get("quantity") == "both",
         here="here" in slots,
         aspect=slots.get("aspect") or about or ("temperature" if degrees and verb == Verb.LOOK else None),
@@ -234,6 +237,7 @@ def _own(reading: Reading, book: NameBook) -> Frame:
         own_kind=book.kinds.get(name) if name else None,
         own_area=book.places.get(name) if name else None,
     )
+    return as_question(frame) if asks else frame
 
 
 def _sensible(frame: Frame) -> bool:

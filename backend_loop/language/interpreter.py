@@ -243,7 +243,8 @@ class _Reader:
             rest, but = self._alone(said), [self._named_alone(one) for one in left_out]
             named = tuple(frame for frame in but if frame is not None and frame.verb == Verb.BARE)
             if rest is not None and rest.kind == "others" and named:
-                rest = replace(rest, kind=named[0].kind or named[0].own_kind or "light")
+                blinds = rest.verb in (Verb.OPEN, Verb.CLOSE)
+                rest = replace(rest, kind=named[0].kind or named[0].own_kind or ("cover" if blinds else "light"))
             if rest is not None and rest.verb != Verb.BARE and len(named) == len(but):
                 return replace(rest, every=True, but=named)
         raise Puzzle("not_understood")

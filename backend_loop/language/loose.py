@@ -94,7 +94,7 @@ def _frames(pieces: Sequence[tuple[str, str]], book: NameBook) -> list[Frame] | 
     if any(len(set(given[slot])) > 1 for slot in _SLOTS):
         return None
     told = _told({slot: values[0] for slot, values in given.items() if slot in _SLOTS and values}, given["act"], pieces)
-    every = any(slot in ("quantity", "everywhere") for slot, _ in pieces)
+    every = any(slot in ("quantity", "everywhere") for slot, _ in pieces) or "everything" in given["kind"]
     frames = [replace(frame, every=every) for frame in _things(given["name"], given["area"], given["kind"], book)]
     if told is None or not frames or (len(frames) > 1 and told.verb != Verb.BARE):
         return None

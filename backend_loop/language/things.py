@@ -19,6 +19,7 @@ _DOMAINS: Final[Mapping[str, frozenset[str]]] = {
     "everything": frozenset({"light", "climate", "media_player", "switch", "fan"}),
 }
 _NO_AIR: Final = re.compile(r"contact|door|window|motion|presence|leak|smoke|power|energy|门|窗|人体|烟|漏水|功率")
+_CONTACT: Final = re.compile(r"contact|door|window|门|窗")
 _WORDS: Final = {"temperature": re.compile(r"temp|thermo|air|温|空气"), "humidity": re.compile(r"humid|air|湿|空气")}
 FEW: Final = 3
 """Devices of a kind that are few enough to be offered all."""
@@ -145,8 +146,19 @@ class Things:
         if kind == "air" or (aspect in _WORDS and kind == "climate"):
             air = self._air(aspect or "temperature")
             return air or self._all(lambda entry: _domain(entry) == "climate" and aspect == "temperature")
+        if kind == "opening":
+            return self._openings() or self._all(lambda entry: _domain(entry) == "lock")
         domains = _DOMAINS.get(kind, frozenset({kind}))
         return self._all(lambda entry: _domain(entry) in domains)
+
+    def _openings(self) -> list[str]:
+        """What shows whether it is open: blinds, and what is fixed to doors and windows."""
+        return self._all(
+            lambda entry: (
+                _domain(entry) == "cover"
+                or (_domain(entry) in ("sensor", "binary_sensor") and _CONTACT.search(_called(entry)) is not None)
+            )
+        )
 
     def _air(self, aspect: str) -> list[str]:
         sensors = self._all(lambda entry: _domain(entry) == "sensor" and not _NO_AIR.search(_called(entry)))
@@ -203,8 +215,8 @@ def _called(entry: Entry) -> str:
 def _kind(frame: Frame) -> str | None:
     """The kind that is meant where none is named: "set the bedroom to 20 degrees"."""
     kind = frame.kind
-    if kind == "everything" and frame.aspect is not None:  # "dim everything to 10 percent"
-        kind = _KIND_OF.get(frame.aspect, kind)
+    if kind == "everything":
+        kind = _all_that(frame)
     if kind is None and frame.aspect is not None:
         kind = "climate" if frame.aspect == "humidity" else _KIND_OF.get(frame.aspect)
     elif kind is None and (frame.degrees or frame.mode is not None):
@@ -219,6 +231,17 @@ def _kind(frame: Frame) -> str | None:
     elif kind is None and frame.area is not None and (frame.level or frame.verb in (Verb.ON, Verb.OFF)):
         kind = "light"
     return kind
+
+
+def _all_that(frame: Frame) -> str:
+    """Of everything what can be told that: nobody closes a lamp, or asks whether an air conditioner is open."""
+    if frame.verb in (Verb.OPEN, Verb.CLOSE):
+        return "cover"
+    if frame.verb == Verb.LOCK or frame.state in ("locked", "unlocked"):
+        return "lock"
+    if frame.state in ("open", "closed"):
+        return "opening"
+    return _KIND_OF.get(frame.aspect or "", "everything")  # "dim everything to 10 percent"
 
 
 def _like(but: Frame, frame: Frame) -> Frame:
