@@ -4,7 +4,7 @@ import pytest
 
 from backend_loop.child_missions import ChildMission
 from backend_loop.language import answers
-from tests.pure.meant import interpreter, meant
+from tests.pure.meant import demonstration, interpreter, meant
 
 BLINDS = ("cover.bedroom", "cover.kitchen", "cover.living_room")
 CLOSED = " + ".join(f"close {one}" for one in BLINDS)
@@ -78,3 +78,26 @@ def test_many_that_are_on_are_told_of_by_the_names_of_the_first() -> None:
     chinese = _seen("有什么开着", "zh", light="off", climate="off", media_player="on", switch="on", **on)
     assert chinese.startswith("有6个设备开着：")
     assert chinese.endswith("，还有3个。")
+
+
+@pytest.mark.parametrize(
+    ("text", "verb", "kind", "but"),
+    [
+        ("把除了客厅的灯都关了", "turn_off", "light", "living_room"),
+        ("把除了书房的灯都关掉", "turn_off", "light", "study"),
+        ("除了客厅灯都关了", "turn_off", "light", "living_room"),
+        ("把除了书房的灯都打开", "turn_on", "light", "study"),
+        ("把除了客厅的空调都关了", "turn_off", "climate", "living_room"),
+        ("关掉除了书房以外的灯", "turn_off", "light", "study"),
+        ("关掉书房以外的所有灯", "turn_off", "light", "study"),
+        ("关掉除了书房的灯", "turn_off", "light", "study"),
+        ("打开除了书房以外的灯", "turn_on", "light", "study"),
+    ],
+)
+def test_of_all_but_one_the_others_are_of_its_kind(text: str, verb: str, kind: str, but: str) -> None:
+    home = [one.entity for one in demonstration().devices if one.entity.startswith(f"{kind}.")]
+    assert meant(text, "zh") == " + ".join(sorted(f"{verb} {one}" for one in home if one != f"{kind}.{but}"))
+
+
+def test_without_a_word_of_exception_only_the_one_is_told() -> None:
+    assert meant("关掉书房的灯", "zh") == "turn_off light.study"
