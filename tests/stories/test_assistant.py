@@ -380,12 +380,19 @@ async def test_the_command_line_prints_what_is_said(home: Home, stack: Stack, tm
     assert (said.code, "kitchen light" in said.out) == (1, True)
 
 
-async def test_who_waits_at_a_terminal_is_asked_there(home: Home, stack: Stack, tmp_path: Path) -> None:
+@pytest.mark.parametrize("said", [("switch on the light",), ("switch the light on", "--session", "at the desk")])
+async def test_who_waits_at_a_terminal_is_asked_there(
+    home: Home, stack: Stack, tmp_path: Path, said: tuple[str, ...]
+) -> None:
     terminal = Terminal(tmp_path, DUALLOOP_URL=stack.url)
-    screen = await shown(terminal, 100, "send", "switch on the light", "--wait", typed=(b"> ", b"the bedroom\n"))
+    screen = await shown(terminal, 100, "send", "--wait", *said, typed=(b"> ", b"the bedroom please\n"))
     assert screen.code == 0, screen.left
     asked, typed, acting, *_ = screen.left
-    assert (asked.startswith("In which room: "), typed, "bedroom light" in acting) == (True, "> the bedroom", True)
+    assert (asked.startswith("In which room: "), typed, "bedroom light" in acting) == (
+        True,
+        "> the bedroom please",
+        True,
+    )
     assert home.look(BEDROOM)["value"]["power"] == "on"
 
 
