@@ -380,7 +380,7 @@ async def test_the_command_line_prints_what_is_said(home: Home, stack: Stack, tm
     assert (said.code, "kitchen light" in said.out) == (1, True)
 
 
-@pytest.mark.parametrize("said", [("switch on the light",), ("switch the light on", "--session", "at the desk")])
+@pytest.mark.parametrize("said", [("please switch on the light",), ("switch the light on", "--session", "at the desk")])
 async def test_who_waits_at_a_terminal_is_asked_there(
     home: Home, stack: Stack, tmp_path: Path, said: tuple[str, ...]
 ) -> None:
