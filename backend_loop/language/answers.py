@@ -52,7 +52,7 @@ def question(meaning: Meaning, language: str) -> str:
         perhaps = phrases["perhaps"].format(them=naming.listed(near, words, either=True)) if near else ""
         return f"{told}{words.gap}{perhaps}".strip()
     if meaning.problem is not None or not meaning.wishes:
-        return _not_understood(meaning, words)
+        return phrases["relative"] if meaning.problem == "how_much" else _not_understood(meaning, words)
     scene = next((wish for wish in meaning.wishes if wish.mission == _SCENE), None)
     if scene is not None:
         what = _plan(_of_scene(scene), meaning, words, "do")

@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from backend_loop.language import wishes
+from backend_loop.language.amounts import Amount, amount, put
 from backend_loop.language.clauses import (
     MOST_CLAUSES,
     Clauses,
@@ -102,7 +103,7 @@ class _Reader:
         self._known = lru_cache(maxsize=READ)(lambda text, stock: self._grammar.read(text, self._book, stock=stock))
         self._phrases = {phrase(said, self._tongue): scene for said, scene in self._book.phrases.items()}
 
-    def interpret(self, heard: str, area: str | None, chosen: frozenset[str]) -> Meaning:
+    def interpret(self, heard: str, area: str | None, chosen: frozenset[str], much: Amount | None = None) -> Meaning:
         said = Meaning(heard=heard, language=self._language, area=area)
         if len(heard) > LONGEST:
             return said.model_copy(update={"heard": heard[:LONGEST], "problem": "not_understood"})
@@ -115,7 +116,7 @@ class _Reader:
         text = self._as_asked(whole, text)
         said = said.model_copy(update={"understood": text})
         try:
-            found, ordered = self._wishes(text, area, chosen)
+            found, ordered = self._wishes(text, area, chosen, much)
         except Puzzle as puzzle:
             return said.model_copy(
                 update={
@@ -169,10 +170,20 @@ class _Reader:
             alone = self._alone(named)
             if alone is not None and alone.verb == Verb.BARE and meaning.unknown in meaning.understood:
                 return self.interpret(meaning.understood.replace(meaning.unknown, named, 1), meaning.area, NOBODY)
+        elif meaning.problem == "how_much":
+            return self._so_much(meaning, answer, text)
         elif meaning.problem is not None and (chosen := self._chosen(meaning, text)):
             return self.interpret(meaning.heard, meaning.area, chosen)
         anew = self.interpret(answer, meaning.area, NOBODY)
         return meaning if anew.problem == "not_understood" else anew
+
+    def _so_much(self, meaning: Meaning, answer: str, text: str) -> Meaning:
+        """The amount alone, or a sentence that says it of the same device."""
+        if (much := amount(text, self._tongue)) is not None:
+            return self.interpret(meaning.heard, meaning.area, frozenset(meaning.candidates), much)
+        anew = self.interpret(answer, meaning.area, NOBODY)
+        told = {wish.entity for wish in anew.wishes if wish.mission == "device.control"}
+        return anew if told and told <= set(meaning.candidates) else meaning
 
     def _chosen(self, meaning: Meaning, text: str) -> frozenset[str]:
         """Of the candidates the ones that an answer names."""
@@ -198,7 +209,9 @@ class _Reader:
     def _digits(self, text: str) -> str:
         return outside(text, self._book.spans(text), lambda gap: digits(gap, self._language))
 
-    def _wishes(self, text: str, area: str | None, chosen: frozenset[str]) -> tuple[list[Wish], bool]:
+    def _wishes(
+        self, text: str, area: str | None, chosen: frozenset[str], much: Amount | None
+    ) -> tuple[list[Wish], bool]:
         whole = self._alone(text, stock=False)
         clauses = Clauses((text,))
         if whole is not None and whole.verb != Verb.BARE:
@@ -215,7 +228,7 @@ class _Reader:
                 frames = said
         found = list[Wish]()
         for frame in frames:
-            found += self._of(frame, area, chosen)
+            found += self._of(frame, area, chosen, much)
         if not found:
             raise Puzzle("not_understood")
         distinct = list({(str(wish.payload), wish.asks): wish for wish in found}.values())
@@ -283,7 +296,7 @@ class _Reader:
         """The scene that a sentence of its own runs."""
         return self._book.phrases.get(text) or self._phrases.get(phrase(text, self._tongue))
 
-    def _of(self, frame: Frame, area: str | None, chosen: frozenset[str]) -> list[Wish]:
+    def _of(self, frame: Frame, area: str | None, chosen: frozenset[str], much: Amount | None) -> list[Wish]:
         if frame.verb == Verb.SCENE:
             return [wishes.scene(self._scenes[frame.scene])] if frame.scene else []
         if not frame.thing and frame.area is None and not self._says_enough(frame):
@@ -291,7 +304,14 @@ class _Reader:
         entities = self._things.meant(frame, area, chosen)
         if frame.verb == Verb.LOOK:
             return wishes.looks(frame, entities, self._things)
-        return wishes.acts(frame, entities)
+        try:
+            return wishes.acts(frame, entities)
+        except Puzzle as puzzle:
+            if puzzle.reason != "relative":
+                raise
+            if much is None:
+                raise Puzzle("how_much", entities) from None
+            return wishes.acts(put(frame, much), entities)
 
     def _says_enough(self, frame: Frame) -> bool:
         """What is wanted tells of which kind the device is."""

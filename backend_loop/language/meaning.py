@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Problem = Literal["not_understood", "no_such_device", "ambiguous", "which_area"]
+Problem = Literal["not_understood", "no_such_device", "ambiguous", "which_area", "how_much"]
 Reason = Literal["out_of_range", "later", "relative"]
 Control = Literal["cancel", "yes", "no"]
 
@@ -52,3 +52,7 @@ class Meaning(_Part):
     names: dict[str, str] = Field(
         default_factory=dict, description="what is spoken for each entity, area and scene that is spoken of"
     )
+
+    def helps(self, kind: str) -> bool:
+        """Whether, with the answer to a question of this kind, it can be done, or leaves another question: how much."""
+        return bool(self.wishes) or self.problem == "how_much" != kind

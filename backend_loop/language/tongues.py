@@ -24,6 +24,7 @@ class Tongue:
         contrary: a ``but`` that begins another command.
         asked: what makes a question of a few words that are said as one: "the oven on?".
         relative: words for more or less of something.
+        amount: an answer to how much; the group ``n`` is the number, ``by`` is there if it is by how much.
         later: words by which something is put off, or bound to something else.
         denied: words by which something is not wanted.
         there: where something unknown is said to be.
@@ -46,6 +47,7 @@ class Tongue:
     contrary: re.Pattern[str]
     asked: str
     relative: re.Pattern[str]
+    amount: re.Pattern[str]
     later: re.Pattern[str]
     denied: re.Pattern[str]
     there: re.Pattern[str]
@@ -155,6 +157,12 @@ _ENGLISH: Final = Tongue(
     relative=_words(
         r"""\b(?:brighter|darker|dimmer|warmer|hotter|cooler|colder|louder|quieter|softer|higher|lower|more|less|
         a\ (?:bit|little|touch)|slightly|(?:turn|crank)\ (?:up|down))\b|\bby\ \d+"""
+    ),
+    amount=_words(
+        r"""^(?:(?:(?:make|set|turn|put)\ (?:it|that|them)\ )?(?:up\ |down\ )?(?:to|at|(?P<by>by))\ |make\ it\ |
+        about\ )?
+        (?:(?P<n>\d+(?:\.\d+)?)\ ?(?:degrees?(?:\ celsius)?|celsius|deg|°c?|℃|c)?|a\ (?:little\ )?bit|a\ little)
+        (?:\ (?:more|less|higher|lower|warmer|cooler|up|down))?$"""
     ),
     later=_words(
         r"""\b(?:later|tomorrow|tonight|every\ (?:day|morning|evening|night|hour|week|weekday|weekend)|remind|
@@ -281,6 +289,10 @@ _CHINESE: Final = Tongue(
     relative=_words(
         r"""[亮暗高低大小热冷暖快慢声响](?:上|下)?(?:[一1]?点|一?些|\d+度)|再.{0,4}[亮暗高低大小热冷]|(?:调|升|降)[高低亮暗大小]?(?:了)?(?:一?点|一?些)|
         (?:调|升|降)(?:高|低|大|小|亮|暗)$"""
+    ),
+    amount=_words(
+        r"""^(?:把?它?(?:调|开|设|升|降)?(?:到|至|成|为)|设为|(?P<by>(?:再?(?:调|升|降)?(?:高|低)|升|降|加|减)))?
+        (?:(?P<n>\d+(?:\.\d+)?)个?(?:度|摄氏度|°c?|℃)?|[一1]?点儿?|[一1]点点)$"""
     ),
     later=_words(
         r"""明天|后天|今晚|晚上|早上|中午|下午|半夜|待会|等会|一会儿|稍后|等一下|每天|每晚|每周|定时|提醒|闹钟|预约|

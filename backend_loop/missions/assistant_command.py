@@ -318,7 +318,7 @@ async def _answered(tools: Tools, kind: Kind) -> Outcome:
     if kind == "confirm":
         return _go(tools, meaning) if word == "yes" else _ask(tools, kind)
     filled = await _fill(tools, meaning, text)
-    return await _begin(tools, filled) if filled.wishes else _ask(tools, kind)
+    return await _begin(tools, filled) if filled.helps(kind) else _ask(tools, kind)
 
 
 async def _to_question(tools: Tools, question: Question, meaning: Meaning) -> Outcome | None:

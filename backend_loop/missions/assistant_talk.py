@@ -10,13 +10,17 @@ from backend_loop.outcomes import Fail, Go, Stop
 from shared.home import Inventory
 from shared.status import ErrorCode, Reason
 
-Kind = Literal["which_area", "ambiguous", "confirm"]
-"""Of a question: where, which one, or whether really."""
+Kind = Literal["which_area", "ambiguous", "how_much", "confirm"]
+"""Of a question: where, which one, how much, or whether really."""
 
-ASKED_BACK: Final[Mapping[str | None, Kind]] = {"which_area": "which_area", "ambiguous": "ambiguous"}
+ASKED_BACK: Final[Mapping[str | None, Kind]] = {
+    "which_area": "which_area",
+    "ambiguous": "ambiguous",
+    "how_much": "how_much",
+}
 """Problems that a question can help with."""
 
-COMMANDS: Final = frozenset({"which_area", "ambiguous", "no_such_device"})
+COMMANDS: Final = frozenset({"which_area", "ambiguous", "how_much", "no_such_device"})
 """Problems of what is a command all the same, and no answer to a question."""
 
 PLAIN: Final = frozenset(
@@ -70,9 +74,11 @@ def bears(kind: Kind, meaning: Meaning, filled: Meaning | None) -> Bearing:
     """
     if meaning.control == "no" or (meaning.control == "yes" and kind == "confirm"):
         return "answers"
-    if meaning.wishes:
+    if kind == "how_much" and filled is not None and filled.wishes:
+        return "answers"  # "26 degrees" is a command too, where it is said in a room
+    if meaning.wishes or meaning.problem == "how_much":
         return "withdraws"
-    if kind != "confirm" and filled is not None and filled.wishes:
+    if kind != "confirm" and filled is not None and filled.helps(kind):
         return "answers"
     return "withdraws" if meaning.problem in COMMANDS else "leaves"
 
