@@ -217,7 +217,9 @@ def _kind(frame: Frame) -> str | None:
     kind = frame.kind
     if kind == "everything":
         kind = _all_that(frame)
-    if kind is None and frame.aspect is not None:
+    if kind is None and frame.degrees and frame.aspect in ("level", "size"):
+        kind = "climate"  # "two degrees higher"
+    elif kind is None and frame.aspect is not None:
         kind = "climate" if frame.aspect == "humidity" else _KIND_OF.get(frame.aspect)
     elif kind is None and (frame.degrees or frame.mode is not None):
         kind = "climate"

@@ -82,3 +82,14 @@ def test_an_utterance_is_the_answer_and_not_a_command_for_where_it_was_said() ->
     assert bears("which_area", again, interpreter().fill(asked, "turn the study AC up")) == "withdraws"
     none = interpreter().interpret("banana", "en")
     assert bears("how_much", none, interpreter().fill(room, "banana")) == "leaves"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("调高两度", "zh"), ("再高两度", "zh"), ("2 degrees higher", "en"), ("turn it up 2 degrees", "en")],
+)
+def test_degrees_more_of_nothing_named_are_of_an_air_conditioner(text: str, language: str) -> None:
+    anywhere = interpreter().interpret(text, language)
+    assert (line(anywhere), anywhere.candidates) == ("!which_area", ["living_room", "bedroom", "study"])
+    here = interpreter().interpret(text, language, area="study")
+    assert line(here) == "change_temperature climate.study 2"
