@@ -102,7 +102,7 @@ def phrase(text: str, tongue: Tongue) -> str:
 def unnamed(text: str, tongue: Tongue) -> str | None:
     """The name by which something is asked for in a sentence that names nothing known."""
     found = next((found for pattern in tongue.unknown if (found := pattern.match(text))), None)
-    return found["what"].strip() if found else None
+    return tongue.counted.sub("", found["what"]).strip() or None if found else None
 
 
 def _tidy(text: str) -> str:

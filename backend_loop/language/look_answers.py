@@ -105,8 +105,8 @@ def _all(pairs: Sequence[Pair], meaning: Meaning, words: Wording) -> str:
         told = words.looks["none_is"].format(n=len(pairs), so=so)
     elif len(yes) > naming.MOST_NAMED:
         first = [naming.device(str(one.entity), meaning.names, words) for one in yes[: naming.MOST_NAMED - 1]]
-        rest = str(len(yes) - len(first))
-        told = _put("several", _entities(yes), meaning, words, so=so, first=words.listed[0].join(first), rest=rest)
+        more = {"first": words.listed[0].join(first), "rest": str(len(yes) - len(first)), "of": str(len(pairs))}
+        told = _put("several", _entities(yes), meaning, words, so=so, **more)
     else:
         told = _put("some", _entities(yes), meaning, words, so=so)
     return told + _age(oldest, words)

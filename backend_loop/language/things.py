@@ -11,12 +11,13 @@ from backend_loop.language.meaning import Problem, Reason
 from backend_loop.language.names import NameBook, spoken
 from shared.home import Entry, Inventory
 
+_POWERED: Final = frozenset({"light", "climate", "media_player", "switch", "fan"})
 _DOMAINS: Final[Mapping[str, frozenset[str]]] = {
     "speaker": frozenset({"media_player"}),
     "music": frozenset({"media_player"}),
     "switch": frozenset({"switch"}),
     "contact": frozenset({"sensor", "binary_sensor"}),
-    "everything": frozenset({"light", "climate", "media_player", "switch", "fan"}),
+    "everything": _POWERED,
 }
 _NO_AIR: Final = re.compile(r"contact|door|window|motion|presence|leak|smoke|power|energy|门|窗|人体|烟|漏水|功率")
 _CONTACT: Final = re.compile(r"contact|door|window|门|窗")
@@ -148,6 +149,8 @@ class Things:
             return air or self._all(lambda entry: _domain(entry) == "climate" and aspect == "temperature")
         if kind == "opening":
             return self._openings() or self._all(lambda entry: _domain(entry) == "lock")
+        if kind == "whole":
+            return [*self._all(lambda entry: _domain(entry) in _POWERED), *self._openings()]
         domains = _DOMAINS.get(kind, frozenset({kind}))
         return self._all(lambda entry: _domain(entry) in domains)
 
@@ -215,7 +218,7 @@ def _called(entry: Entry) -> str:
 def _kind(frame: Frame) -> str | None:
     """The kind that is meant where none is named: "set the bedroom to 20 degrees"."""
     kind = frame.kind
-    if kind == "everything":
+    if kind in ("everything", "whole"):
         kind = _all_that(frame)
     if kind is None and frame.degrees and frame.aspect in ("level", "size"):
         kind = "climate"  # "two degrees higher"
@@ -243,7 +246,7 @@ def _all_that(frame: Frame) -> str:
         return "lock"
     if frame.state in ("open", "closed"):
         return "opening"
-    return _KIND_OF.get(frame.aspect or "", "everything")  # "dim everything to 10 percent"
+    return _KIND_OF.get(frame.aspect or "", frame.kind or "everything")  # "dim everything to 10 percent"
 
 
 def _like(but: Frame, frame: Frame) -> Frame:

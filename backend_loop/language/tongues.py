@@ -32,6 +32,7 @@ class Tongue:
         article: what stands before a name and is none of it.
         control: words for yes, no and cancel, as they are alone.
         unknown: how something is asked for by whatever name; the group ``what`` is the name.
+        counted: how many of something unknown are meant, which is none of its name.
         said: what is the same in a phrase for a scene, however it is put.
     """
 
@@ -55,6 +56,7 @@ class Tongue:
     article: re.Pattern[str]
     control: Mapping[Control, re.Pattern[str]]
     unknown: tuple[re.Pattern[str], ...]
+    counted: re.Pattern[str]
     said: tuple[tuple[re.Pattern[str], str], ...]
 
 
@@ -210,6 +212,7 @@ _ENGLISH: Final = Tongue(
         _words(r"^(?:is|are)\ (?:the\ |my\ |our\ )?(?P<what>.+?)\ (?:on|off|open|closed|locked|unlocked)$"),
         _words(r"^(?:what's|what\ is)\ the\ (?:temperature|humidity)\ (?:in|of)\ (?:the\ |my\ |our\ )?(?P<what>.+)$"),
     ),
+    counted=re.compile(r"^(?:(?:any|all|every|each|some)\b ?(?:of )?(?:the |my |our )?)+"),
     said=(
         (re.compile(r"\b(?:i'm|we're|we are|i've|we've)(?=\s)"), "i am"),
         (
@@ -330,6 +333,7 @@ _CHINESE: Final = Tongue(
         _words(r"^(?P<what>.+?)(?:打开|关掉|关闭|开着吗|关了吗|开了吗|锁了吗)$"),
         _words(r"^(?P<what>.+?)的?(?:现在)?的?(?:温度|湿度)?是?(?:多少|几)度?$"),
     ),
+    counted=re.compile(r"^(?:还?有|所有的?|全部的?|都|全)+|[都全还]+$"),
     said=(
         (re.compile(r"(?:啊|吧|哦|大家|各位|拜拜|再见)+$"), ""),
         (re.compile(r"^(?:大家|各位)"), ""),

@@ -73,10 +73,10 @@ def test_whether_everything_is_closed_is_told_by_blinds_and_doors() -> None:
 def test_many_that_are_on_are_told_of_by_the_names_of_the_first() -> None:
     on = dict.fromkeys(("climate__bedroom", "climate__study", "light__hall", "light__study"), "on")
     told = _seen("what's on", "en", light="off", climate="off", media_player="on", switch="on", **on)
-    assert told.startswith("6 devices are on: the ")
+    assert told.startswith("6 devices of 10 are on: the ")
     assert told.endswith(" and 3 more.")
     chinese = _seen("有什么开着", "zh", light="off", climate="off", media_player="on", switch="on", **on)
-    assert chinese.startswith("有6个设备开着：")
+    assert chinese.startswith("10个里有6个设备开着：")
     assert chinese.endswith("，还有3个。")
 
 
@@ -101,3 +101,25 @@ def test_of_all_but_one_the_others_are_of_its_kind(text: str, verb: str, kind: s
 
 def test_without_a_word_of_exception_only_the_one_is_told() -> None:
     assert meant("关掉书房的灯", "zh") == "turn_off light.study"
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "name"),
+    [
+        ("is any window open", "en", "window"),
+        ("are any of the windows open", "en", "windows"),
+        ("窗户都关了吗", "zh", "窗户"),
+        ("有窗户开着吗", "zh", "窗户"),
+    ],
+)
+def test_how_many_is_none_of_the_name_of_what_is_not_known(text: str, language: str, name: str) -> None:
+    meaning = interpreter().interpret(text, language)
+    assert (meaning.problem, meaning.unknown) == ("no_such_device", name)
+
+
+def test_whether_all_is_closed_is_of_all_that_can_be_in_chinese() -> None:
+    assert meant("都锁了吗", "zh") == "look lock.front_door lock=locked"
+    shut = dict.fromkeys(("light", "climate", "media_player", "switch"), "off") | {"cover": 0, "sensor": "closed"}
+    assert _seen("都关了吗", "zh", **shut).startswith("是的，")
+    assert _seen("都关了吗", "zh", **{**shut, "light": "on", "cover__kitchen": 100}).startswith("14个里有8个设备关着：")
+    assert _seen("门窗都关了吗", "zh", cover=0, sensor="open").startswith("只有")
