@@ -25,8 +25,6 @@ MISSED = {
     "it's dark, lights on": "likewise",
     "三个空调都调到24度": "how many there are is not counted",
     "卧室的空调别开了关掉吧": "what is denied before it is told is not understood",
-    "除了卧室空调都关了": "whether all or all air conditioners are meant cannot be told",
-    "除了厨房的窗帘都拉上": "likewise",
     "hey we're back home": "to be home has since been learnt to be said in more ways",
     "make it 40 percent brighter": "more of something has since been learnt, likewise in the four that follow",
     "make the kitchen lights brighter": "likewise",
