@@ -281,5 +281,7 @@ def _same(shard: Shard, m: Mission) -> None:
     assert len(shard.get("outbox", m.task_id)) == m.rows
     if m.place == "ended":
         assert json.loads(shard.get("result", m.task_id))["progress"] == json.loads(m.progress or "null")
+    if m.place == "lane":
+        assert (record["ready_at"] == "1") == m.old, "who comes into his lane anew has not waited there for long"
     if m.place == "leased":
         assert record["owner"] == m.owner
