@@ -300,7 +300,7 @@ class Door:
         if versions := self._catalogue.versions(command.type):
             detail = f"{command.type} is known in payload version {', '.join(map(str, versions))}"
             raise invalid([{"pointer": "/payload_version", "detail": detail}])
-        known = instead(command.type, [row.type for row in self._catalogue.newest()])
+        known = instead(command.type, tuple(row.type for row in self._catalogue.newest()))
         detail = f"no worker knows the type {command.type!r}; known: {known}"
         raise Problem("unknown_type", detail, errors=[{"pointer": "/type", "detail": detail}])
 

@@ -1,14 +1,16 @@
 """How sentences name things: what there is instead of what was asked for, where a handler failed, how many. Pure."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Mapping
 from typing import Any, Final
 
 MOST: Final = 20
 """Names in one sentence."""
 
 
-def instead(wanted: str, names: Sequence[str]) -> str:
+@functools.lru_cache(maxsize=64)  # a batch has its mistake in each of its thousand commands
+def instead(wanted: str, names: tuple[str, ...]) -> str:
     """``a.name, another``: of these names the nearest to the wanted one first, then as they come, `MOST` at most.
 
     How many more there are is said, since whoever looks for a name must not take it for one that is not there.

@@ -3,7 +3,7 @@
 from frontend_loop.naming import MOST, instead
 
 KINDS = [f"device.kind_{letter}" for letter in "abcdefghijklmnopqrst"]
-NAMES = sorted(["agent.run", "shop.hold", "shop.parcel", *KINDS])
+NAMES = tuple(sorted(["agent.run", "shop.hold", "shop.parcel", *KINDS]))
 
 
 def test_what_was_probably_meant_comes_first_and_what_is_left_out_is_counted() -> None:
@@ -14,5 +14,5 @@ def test_what_was_probably_meant_comes_first_and_what_is_left_out_is_counted() -
 
 
 def test_where_all_are_named_none_is_left() -> None:
-    assert instead("nothing.like.it", ["b.two", "a.one"]) == "b.two, a.one"
+    assert instead("nothing.like.it", ("b.two", "a.one")) == "b.two, a.one"
     assert instead("nothing.like.it", NAMES[:MOST]) == ", ".join(NAMES[:MOST])
