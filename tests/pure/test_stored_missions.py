@@ -56,7 +56,7 @@ def test_it_goes_on_where_it_was(kind: str, one: dict[str, Any]) -> None:
         one["state"],
         Status.WAITING,
         attempt=3,
-        visits={"PICKING": 1} | {one["state"]: 2},
+        visits={stored(kind)[0]["state"]: 1} | {one["state"]: 2},
         waiting_for=WaitingFor.RETRY,
         wake_at=12_345,
         transitions=7,
@@ -81,4 +81,5 @@ def test_the_door_holds_a_payload_to_its_own_version(kind: str, one: dict[str, A
     row = next(row for row in OLDER[kind].rows() if row.kind == kind)
     schema = jsonschema_rs.Draft202012Validator(row.payload_schema)
     assert schema.is_valid(one["payload"])
-    assert not schema.is_valid(one["becomes"]["payload"]), "in the words of the newest one it is no such payload"
+    if one["becomes"]["payload"] != one["payload"]:  # else it is the context that the newer version keeps otherwise
+        assert not schema.is_valid(one["becomes"]["payload"]), "in the words of the newest one it is no such payload"
