@@ -121,7 +121,7 @@ async def test_p8_a_healthy_suspect_ends_as_any_other_and_hears_what_is_said_to_
 async def test_p8_a_drain_drains_the_child_too_and_convicts_nobody(stack: Stack, front: Front, tmp_path: Path) -> None:
     one, child = await suspect(stack, front, tmp_path / "gate", DUALLOOP_DRAIN_S="3")
     assert await stack.workers[0].stop() == 0
-    assert gone(child)
+    await eventually(partial(gone, child))  # the kernel ends at the latest with its worker what took too long
     after = record(stack, one)
     assert (after["place"], after["deaths"], after.get("solo_deaths", "0")) == ("lane", "2", "0")
     await stack.workers[0].start(DUALLOOP_DRAIN_S="100")
