@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
 
+from shared.shortened import shortened
 from shared.status import Status
 
 MOST: Final = 2_000
@@ -109,9 +110,8 @@ def ended(known: Children, end: Child) -> tuple[Children, Child] | None:
 
 def brief(error: Mapping[str, Any]) -> dict[str, Any]:
     """An error of a child that is too large for its parent: what it is, and how its message begins."""
-    message = str(error.get("message"))
     kept = {name: error[name] for name in ("code", "state", "attempts") if name in error}
-    return kept | {"message": message if len(message) <= TOLD_OF_ERROR else message[:TOLD_OF_ERROR] + "…"}
+    return kept | {"message": shortened(str(error.get("message")), TOLD_OF_ERROR)}
 
 
 def covered(known: Children, join: Join | None = None) -> list[Child]:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from backend_loop.children import Child, Join
 from backend_loop.retry import Retry
+from shared.shortened import shortened
 from shared.status import ErrorCode, Reason, Status, WaitingFor
 
 
@@ -163,17 +164,13 @@ def note(course: Course, status: Status, data: Mapping[str, Any], *, paused: boo
 
 def failure(code: ErrorCode, message: str) -> dict[str, Any]:
     """The log's data of a failure: a dead letter's log outlives its result, and then is all that says why."""
-    return {"code": code, "error": _told(message)}
+    return {"code": code, "error": shortened(message, TOLD)}
 
 
 def retried(attempt: int, message: str, at: str | None, pause: int) -> dict[str, Any]:
     """The log's data of a try that failed, where there is another one in `pause` milliseconds."""
-    data = {"event": "retry", "attempt": attempt, "error": _told(message), "in_ms": pause}
+    data = {"event": "retry", "attempt": attempt, "error": shortened(message, TOLD), "in_ms": pause}
     return data if at is None else data | {"at": at}
-
-
-def _told(message: str) -> str:
-    return message if len(message) <= TOLD else message[:TOLD] + "…"
 
 
 def signed(event: str, by: str | None, remark: str | None = None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 
 from backend_loop.budget import Budget
+from shared.shortened import shortened
 
 T = TypeVar("T")
 
@@ -96,7 +97,7 @@ def said(error: BaseException) -> str:
         told = "it cannot say what it is"
     text = f"{type(error).__name__}: {told}" if told else type(error).__name__
     text = text.encode(errors="replace").decode()
-    return text if len(text) <= TOLD else text[:TOLD] + "…"
+    return shortened(text, TOLD)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from frontend_loop.naming import counted, ordinal
+from shared.shortened import shortened
 from shared.status import Reason, Status
 
 
@@ -371,8 +372,7 @@ def _deadline(m: Standing) -> str:
 
 def one_line(text: str | None) -> str:
     """A message as part of a sentence: in one line, of a length that one reads; its full stop would be a second one."""
-    line = " ".join((text or "").split()).rstrip(".")
-    return line if len(line) <= LONGEST else line[:LONGEST] + "…"
+    return shortened(" ".join((text or "").split()).rstrip("."), LONGEST)
 
 
 def lasting(ms: int) -> str:

@@ -10,6 +10,7 @@ from backend_loop.etl.job import Job
 from backend_loop.etl.records import Record
 from backend_loop.etl.rows import Reading, clean, told, transform
 from backend_loop.etl.rules import RowError
+from shared.shortened import shortened
 
 LONGEST_RAW: Final = 2_000
 """Characters of a record's text that a reject is told with."""
@@ -77,8 +78,7 @@ def transformed(job: Job, items: Iterable[Item]) -> Iterator[Item]:
 
 def _text(raw: bytes) -> str:
     """A record as text, whatever is in it."""
-    text = raw.decode(errors="replace")
-    return text if len(text) <= LONGEST_RAW else text[:LONGEST_RAW] + "…"
+    return shortened(raw.decode(errors="replace"), LONGEST_RAW)
 
 
 def write(path: Path, items: Iterable[Item]) -> Tally:

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from backend_loop.etl.job import Job
 from backend_loop.etl.records import Record, SourceError, cells
 from backend_loop.etl.rules import LARGEST, Kind, RowError, Scalar
+from shared.shortened import shortened
 
 Fields = dict[str, Any]
 Reading = Callable[[Record], Fields]
@@ -90,7 +91,7 @@ def clean(job: Job, fields: Mapping[str, Any]) -> dict[str, Scalar]:
             if field.required:
                 raise RowError(f"{field.name} is missing")
         elif (value := CLEAN[field.type](value)) is None:
-            raise RowError(f"{field.name} is {_told(fields[field.name])}, and no {field.type}")
+            raise RowError(f"{field.name} is {shortened(repr(fields[field.name]), TOLD)}, and no {field.type}")
         row[field.name] = value
     return row
 
@@ -110,12 +111,7 @@ def transform(job: Job, row: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 def told(job: Job, row: Mapping[str, Scalar]) -> str:
     """What tells a row from others, for a person."""
-    return ", ".join(f"{column} {_told(row[column])}" for column in job.key)
-
-
-def _told(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= TOLD else text[:TOLD] + "…"
+    return ", ".join(f"{column} {shortened(repr(row[column]), TOLD)}" for column in job.key)
 
 
 def _to_text(value: Any) -> str | None:

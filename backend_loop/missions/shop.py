@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from backend_loop.dependency import Breaker, Dependency
 from backend_loop.retry import Retry
 from backend_loop.toolbox import Toolbox
+from shared.shortened import shortened
 
 STOCK: Final = Dependency("stock", breaker=Breaker(failures=10, open_s=2, probes=2, ramp_s=2), retry_ratio=1.0)
 PAYMENT: Final = Dependency("payment", breaker=Breaker(failures=10, open_s=2, probes=2, ramp_s=2), retry_ratio=1.0)
@@ -68,12 +69,8 @@ def promised_cents(snapshot: Mapping[str, Any] | None, sku: str) -> float | None
         raise SnapshotError("the snapshot's prices are no object of cents by item")
     price = prices.get(sku)
     if sku in prices and (isinstance(price, bool) or not isinstance(price, int | float)):
-        raise SnapshotError(f"the snapshot's price of {sku} is {_cut(repr(price))}, and no number of cents")
+        raise SnapshotError(f"the snapshot's price of {sku} is {shortened(repr(price), TOLD)}, and no number of cents")
     return price
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= TOLD else text[:TOLD] + "…"
 
 
 async def total_cents(tools: Toolbox[Any, Any]) -> int:
