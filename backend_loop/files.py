@@ -7,6 +7,7 @@ with each checkpoint and before one is published. All processes of a fleet need 
 import fcntl
 import os
 import re
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,8 +17,8 @@ from shared.files import NAME, folder_of, link_of, read_link
 
 CHUNK: Final = 1 << 20
 PRIVATE: Final = 0o700
-MOST: Final = 4 << 30
-"""Bytes that the files of a mission may have together, unless it is said."""
+UNBOUNDED: Final = sys.maxsize
+"""Bytes that the files of a mission may have together, where nobody has said how many."""
 _PART: Final = re.compile(r"\.(.+)\.(\d+)-(\d+)\.part")
 
 
@@ -184,7 +185,7 @@ class Files:
         most: bytes that the files of one mission may take.
     """
 
-    def __init__(self, folder: Path | None, most: int = MOST) -> None:
+    def __init__(self, folder: Path | None, most: int = UNBOUNDED) -> None:
         """Nothing is made yet."""
         self.folder, self.most = folder, most
 

@@ -95,7 +95,7 @@ class ThreadLine:
     async def _keep(self, context: BaseModel) -> None:
         self.tell()
         self._tools.context = context
-        await self._tools.checkpoint()
+        await self._tools.keep()
 
 
 class ChildLine:
@@ -149,7 +149,7 @@ class ChildLine:
         except Exception as error:  # noqa: BLE001  an author's validator may raise anything
             why = f"the context does not come back from JSON: {error}"
             return {"go": UNKEPT, "why": why, "code": ErrorCode.PERMANENT}
-        waiting = self._waiting = asyncio.ensure_future(self._tools.checkpoint())
+        waiting = self._waiting = asyncio.ensure_future(self._tools.keep())
         await asyncio.wait({waiting})
         self._waiting = None
         if waiting.cancelled():

@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from backend_loop.files import MOST, NO_FILES, File, Files
+from backend_loop.files import NO_FILES, File, Files
 from backend_loop.redis_clock import boottime
 from backend_loop.reporting import Progress, progress
 from backend_loop.store import LapsedError
@@ -61,10 +61,10 @@ class Facts:
     received: Any
     traceparent: str
     ends_at: float
+    max_files: int
     files: str | None = None
     database: str = ""
     data: str = "data"
-    max_files: int = MOST
 
     @classmethod
     def of(cls, tools: Toolbox[Any, Any]) -> "Facts":

@@ -177,6 +177,10 @@ class Toolbox(Generic[P, C]):
             LostError: the mission is not ours any more.
         """
         self.files.bound(self.task_id)
+        await self.keep()
+
+    async def keep(self) -> None:
+        """The rest of a checkpoint: for handlers in threads and processes, who have looked at their files there."""
         await self._midway.checkpoint(self.context)
 
     @property
