@@ -73,7 +73,7 @@ async def test_b18_the_handler_is_named_again_and_again_and_with_the_line(
         caplog.clear()
         began = boottime()
         with watched(lambda began=began: began):  # type: ignore[misc]  # bound in the loop
-            await Indirect().work(lambda times=times: sleeps(times * LIMIT_S))  # type: ignore[misc]
+            await Indirect().work(lambda times=times: sleeps(times * LIMIT_S))  # type: ignore[misc]  # bound now
         told, blocked_s = lines(), boottime() - began
         assert len(told) <= blocked_s / LIMIT_S  # once a limit, and not at each look
         if len(told) > 1:
@@ -139,10 +139,10 @@ async def test_who_has_blocked_once_is_named_again_the_next_time(lines: Lines) -
     for times in LONGER:
         ticks = [boottime()]
         with watched(lambda ticks=ticks: ticks[0]):  # type: ignore[misc]  # bound in the loop
-            await Indirect().work(lambda times=times: sleeps(times * LIMIT_S))  # type: ignore[misc]
+            await Indirect().work(lambda times=times: sleeps(times * LIMIT_S))  # type: ignore[misc]  # bound now
             first = len(lines())
             ticks[0] = boottime()
-            await Indirect().work(lambda times=times: sleeps(times * LIMIT_S))  # type: ignore[misc]
+            await Indirect().work(lambda times=times: sleeps(times * LIMIT_S))  # type: ignore[misc]  # bound now
         if len(lines()) >= first + 2:
             break
     assert len(lines()) >= first + 2
