@@ -167,8 +167,7 @@ class Toolbox(Generic[P, C]):
         anew. Children that were spawned in this run begin with its outcome only.
 
         A handler with checkpoints gives way at them: where the mission is to pause, its worker to end, or its slot is
-        wanted by something more urgent, this raises CancelledError behind the write. Let it pass: the handler is called
-        again with the context of the checkpoint.
+        wanted by something more urgent, this raises CancelledError behind the write. Let it pass: it begins there anew.
 
         Raises:
             CancelledError: see above.
