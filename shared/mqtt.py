@@ -4,14 +4,20 @@ MQTT 3.1.1, because the embedded broker speaks nothing newer. Small packets leav
 before is acknowledged (Nagle's algorithm against delayed ACKs), a question and its answer took 44 ms instead of 1.
 """
 
+import asyncio
+import contextlib
 import re
 import socket
 import ssl
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from typing import Final
+from types import TracebackType
+from typing import Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import aiomqtt
+
+_T = TypeVar("_T")
 
 SHAPE: Final = "mqtt://user:password@host:1883 or mqtts://host:8883 (in a password, %2F for /, %40 for @)"
 PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
@@ -93,6 +99,29 @@ def trouble(error: aiomqtt.MqttError) -> str:
     return f"its certificate is not trusted ({found['why']}): name the file of its authority in SSL_CERT_FILE"
 
 
+class _Client(aiomqtt.Client):
+    """One that can be cancelled whenever: where the library forgets a cancelling, its caller goes on for ever."""
+
+    async def _wait_for(self, fut: Awaitable[_T], timeout: float | None) -> _T:  # noqa: ASYNC109  the library's
+        """As the library's, but not by `asyncio.wait_for`.
+
+        That (3.11) forgets that it was cancelled if what it waits for comes in the same moment.
+        """
+        seconds = self.timeout if timeout is None else timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await fut
+        except TimeoutError:
+            raise aiomqtt.MqttError(f"the broker does not answer within {seconds:g} s") from None
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave; that the broker hears no good-bye takes no other error's place, least of all a cancelling's."""
+        with contextlib.nullcontext() if error is None else contextlib.suppress(aiomqtt.MqttError):
+            await super().__aexit__(kind, error, trace)
+
+
 def connect(
     url: MqttUrl | str,
     *,
@@ -114,7 +143,7 @@ def connect(
         MqttUrlError: no broker can be reached by this URL.
     """
     at = MqttUrl.parse(url) if isinstance(url, str) else url
-    client = aiomqtt.Client(
+    client = _Client(
         at.host,
         at.port,
         username=at.username,

@@ -262,6 +262,5 @@ async def wire(url: str, *, will: Said | None = None) -> AsyncIterator[Wire]:
             try:
                 yield one
             finally:
-                while not listening.done():  # asyncio.wait_for, which the library uses, may lose a cancelling
-                    listening.cancel()
-                    await asyncio.wait({listening}, timeout=0.1)
+                listening.cancel()
+                await asyncio.wait({listening})

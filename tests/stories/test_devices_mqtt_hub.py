@@ -169,26 +169,6 @@ async def _on(devices: MqttDevices) -> Any:
     return reading if reading is not None and reading.value["power"] == "on" else None
 
 
-async def test_a_cancelled_act_is_cancelled_whatever_the_library_makes_of_it(devices: MqttDevices) -> None:
-    await devices.observe(LAMP, deadline=soon())
-    hub, acknowledged = devices._hub, asyncio.Event()
-
-    class Client:
-        async def publish(self, *_: Any, **__: Any) -> None:
-            await asyncio.wait_for(acknowledged.wait(), 60)  # as the library waits
-
-    real, hub._client = hub._client, Client()  # type: ignore[assignment]
-    saying = asyncio.create_task(hub.publish("a", "b", qos=1))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    acknowledged.set()
-    await asyncio.sleep(0)
-    saying.cancel()  # the answer is there, and the one who waits for it has not seen it
-    await asyncio.wait({saying})
-    hub._client = real
-    assert saying.cancelled()
-
-
 async def test_many_that_are_dead_keep_no_other_from_being_asked(lamp: Lamp, devices: MqttDevices) -> None:
     devices._looks = asyncio.Semaphore(1)
     dead = Lamp(lamp.line, "dead")

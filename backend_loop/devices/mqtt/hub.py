@@ -100,9 +100,7 @@ class Hub:
         """
         if self._client is None:
             raise aiomqtt.MqttError("not connected")
-        publishing = asyncio.ensure_future(self._client.publish(topic, payload.encode(), qos=qos))
-        await asyncio.wait({publishing})  # the library waits by asyncio.wait_for, which may lose a cancelling
-        publishing.result()
+        await self._client.publish(topic, payload.encode(), qos=qos)
 
     async def ask(self, look: Look, questions: Iterable[Message]) -> None:
         """Ask a device; `look.asked` is set, if it was not, once all has come that the broker had before.
