@@ -6,6 +6,7 @@ wait has taken; what it takes when it is over counts no more for the next one, s
 """
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
@@ -23,6 +24,8 @@ TOLD_OF_ERROR: Final = 500
 """Characters of the message of an error that is too large for a parent."""
 
 WANTED, TOLD = 1, 2
+
+_ID, _SIZE, _STATUS = attrgetter("task_id"), attrgetter("size"), attrgetter("status")
 
 
 class Child(NamedTuple):
@@ -94,18 +97,16 @@ def added(known: Children, spawned: Children) -> Children:
 
 def ended(known: Children, end: Child) -> tuple[Children, Child] | None:
     """With this one's end noted, and the one; None: no live child of this run."""
-    for place, one in enumerate(known):
-        if one.task_id == end.task_id:
-            if not one.live or one.run != end.run:
-                return None
-            noted = one._replace(status=end.status, reason=end.reason, freshness=end.freshness)
-            size = end.size + (0 if end.error is None else len(to_json(end.error)))
-            if sum(other.size for other in known) + size <= ROOM:
-                noted = noted._replace(result=end.result, error=end.error, size=size)
-            elif end.error is not None:
-                noted = noted._replace(error={"code": end.error.get("code")})
-            return (*known[:place], noted, *known[place + 1 :]), noted
-    return None
+    place = next((n for n, task_id in enumerate(map(_ID, known)) if task_id == end.task_id), None)
+    if place is None or not (one := known[place]).live or one.run != end.run:
+        return None
+    noted = one._replace(status=end.status, reason=end.reason, freshness=end.freshness)
+    size = end.size + (0 if end.error is None else len(to_json(end.error)))
+    if sum(map(_SIZE, known)) + size <= ROOM:
+        noted = noted._replace(result=end.result, error=end.error, size=size)
+    elif end.error is not None:
+        noted = noted._replace(error={"code": end.error.get("code")})
+    return (*known[:place], noted, *known[place + 1 :]), noted
 
 
 def brief(error: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,12 +123,12 @@ def covered(known: Children, join: Join | None = None) -> list[Child]:
 
 def over(known: Children, join: Join) -> bool | None:
     """Whether what is waited for has come (True), or cannot come any more (False); None: it may yet."""
-    group = covered(known, join)
-    open_ = sum(one.status is None for one in group)
+    ends = list(map(_STATUS, covered(known, join)))  # of each end all are looked at, so by what takes least
+    open_ = ends.count(None)
     if join.want == 0:
         return None if open_ else True
-    want = len(group) if join.want is None else min(join.want, len(group))
-    succeeded = sum(one.succeeded for one in group)
+    want = len(ends) if join.want is None else min(join.want, len(ends))
+    succeeded = ends.count(Status.SUCCEEDED)
     if succeeded >= want:
         return True
     if join.fail:
