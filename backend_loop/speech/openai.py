@@ -12,7 +12,7 @@ from typing import Any, Final
 import httpx
 from pydantic_core import from_json
 
-from backend_loop.services import ServiceRefused, ServiceUnavailable, is_for_good, retry_after_s, silence
+from backend_loop.services import NO_ANSWER, ServiceRefused, ServiceUnavailable, is_for_good, retry_after_s, silence
 from backend_loop.speech.engine import WIDTH, Transcript, spoken
 
 _MOST: Final = 1024 * 1024
@@ -62,7 +62,7 @@ class OpenAI:
                 if status in _UNKNOWN and self._form != "json":  # newer models have the short form only
                     self._form = "json"
                     status, retry_after, content = await self._send(fields, file)
-        except (httpx.TransportError, TimeoutError) as fault:
+        except NO_ANSWER as fault:
             raise ServiceUnavailable(self._kept(f"the speech server gave no answer: {silence(fault)}")) from fault
         document = _document(content)
         if not 200 <= status < 300:

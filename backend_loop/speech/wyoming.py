@@ -69,7 +69,7 @@ class Wyoming:
                 await async_write_event(event, writer)
             return await _text(reader)
         finally:
-            writer.close()
+            writer.transport.abort()  # a close would wait until all was read, and who hangs reads nothing
             with suppress(OSError):
                 await writer.wait_closed()
 

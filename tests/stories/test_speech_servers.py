@@ -4,6 +4,7 @@ import asyncio
 import email.parser
 import email.policy
 import json
+import socket
 import subprocess
 import sys
 import wave
@@ -81,6 +82,16 @@ async def test_a_wyoming_server_that_hangs_or_is_not_there_keeps_nobody(wyoming:
         await asked(f"tcp://127.0.0.1:{unused_tcp_port}", "en")
     with pytest.raises(ServiceUnavailable, match="no answer"):
         await asked("unix:///nowhere/at.all", "en")
+
+
+async def test_a_wyoming_server_that_reads_nothing_keeps_nobody_longer_than_it_may(tmp_path: Path) -> None:
+    place = tmp_path / "frozen"
+    with socket.socket(socket.AF_UNIX) as frozen:  # the kernel lets others in, and nobody is there
+        frozen.bind(str(place))
+        frozen.listen()
+        async with asyncio.timeout(60):
+            with pytest.raises(ServiceUnavailable, match="no answer: out of time"):
+                await Wyoming(f"unix://{place}", within_s=0.3).transcribe(bytes(4_000_000), RATE, "en")
 
 
 class Server:
@@ -195,6 +206,12 @@ async def test_an_openai_server_has_no_answer_now(
     with pytest.raises(ServiceUnavailable, match=sentence) as fault:
         await engine(server, client).transcribe(SPEECH, RATE, "en")
     assert fault.value.after_s == (0 if status == 200 else 3)
+
+
+async def test_an_answer_that_is_packed_badly_is_none(server: Server, client: httpx.AsyncClient) -> None:
+    server.says(200, b'{"text": "on"}', content_encoding="gzip")
+    with pytest.raises(ServiceUnavailable, match="no answer"):
+        await engine(server, client).transcribe(SPEECH, RATE, "en")
 
 
 @pytest.mark.parametrize("segments", [{}, [None], [{"avg_logprob": "x"}], [{"avg_logprob": 3}], [{}]])
