@@ -4,6 +4,7 @@ The files of a mission are kept as long as its record, and may take so much of t
 with each checkpoint and before one is published. All processes of a fleet need the same folder.
 """
 
+import asyncio
 import fcntl
 import os
 import re
@@ -201,6 +202,11 @@ class Files:
         """
         if self.folder is not None:
             _bound(folder_of(self.folder, task_id), self.most)
+
+    async def bounded(self, task_id: str) -> None:
+        """As `bound`, from the event loop: where there are any, in a thread, since a thousand take milliseconds."""
+        if self.folder is not None and folder_of(self.folder, task_id).exists():
+            await asyncio.to_thread(self.bound, task_id)
 
     def of(self, task_id: str) -> Path:
         """Where the files of a mission lie.

@@ -175,7 +175,7 @@ class Toolbox(Generic[P, C]):
             FilesTooLargeError: so are the mission's files; likewise.
             LostError: the mission is not ours any more.
         """
-        self.files.bound(self.task_id)
+        await self.files.bounded(self.task_id)
         await self.keep()
 
     async def keep(self) -> None:

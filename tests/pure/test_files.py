@@ -236,6 +236,7 @@ def test_a_file_that_is_begun_anew_counts_once(tmp_path: Path) -> None:
     assert files.find(LINK).read_bytes() == b"x" * 9
 
 
-def test_of_who_has_written_nothing_nothing_is_asked(files: Files) -> None:
-    files.bound(TASK)
-    NO_FILES.bound(TASK)
+async def test_of_who_has_written_nothing_nothing_is_asked(files: Files) -> None:
+    for kept in (files, NO_FILES):
+        kept.bound(TASK)
+        await kept.bounded(TASK)

@@ -1,11 +1,13 @@
 """A mission that writes more than it may ends with a plain sentence, and leaves nothing half."""
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+from backend_loop.files import Files
 from backend_loop.mission import Mission, state
 from backend_loop.outcomes import Go, Outcome
 from backend_loop.step_tools import StepTools
@@ -62,6 +64,19 @@ class WritesAtOnce(Mission):
         file = tools.file("pages.txt")
         file.path.write_bytes(10 * PAGE)
         return Go("done", result={"file": file.publish()})
+
+
+def test_no_checkpoint_looks_at_them_in_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, look = list[int](), Files.bound
+
+    def looking(files: Files, task_id: str) -> None:
+        looked.append(threading.get_ident())
+        look(files, task_id)
+
+    monkeypatch.setattr(Files, "bound", looking)
+    assert Bench(Writes, files=tmp_path).run({}).status == "SUCCEEDED"
+    assert len(looked) == 10
+    assert threading.get_ident() not in looked
 
 
 @pytest.mark.parametrize(("mission", "size"), [(Writes, 5000), (WritesBeside, 5000), (WritesAtOnce, 10_000)], ids=str)
