@@ -26,6 +26,8 @@ QUIET_MS: Final = 200
 LOOK_MS: Final = 5_000
 """The files are looked at so often also if nothing tells of a change, as on some network drives."""
 TRIAL_S: Final = 20.0
+EDITED_S: Final = 0.5
+"""While modules are tried it is looked so often whether somebody goes on editing them: one that hangs was mended."""
 LINES: Final = 8
 """Of what is wrong, so many are told."""
 
@@ -124,9 +126,21 @@ class Reloader:
     async def once(self) -> None:
         """If anything has changed since the last look, try it, and take it over if it is in order."""
         while changed := self._changed(found := self._prints()):
-            verdict = await self._try()
-            if self._prints() == found:  # else somebody went on editing: that is tried instead
+            verdict = await self._verdict_on(found)
+            if verdict is not None and self._prints() == found:  # else somebody went on editing: that is tried instead
                 await self._take(verdict, found, _names(changed))
+
+    async def _verdict_on(self, found: Prints) -> Verdict | None:
+        """What the trial says; None: somebody went on editing before it did."""
+        trying = asyncio.ensure_future(self._try())
+        try:
+            while not (await asyncio.wait([trying], timeout=EDITED_S))[0]:
+                if self._prints() != found:
+                    return None
+            return trying.result()
+        finally:
+            trying.cancel()
+            await asyncio.wait([trying])
 
     def _changed(self, found: Prints) -> list[Path]:
         return sorted(file for file in found.keys() | self._tried.keys() if found.get(file) != self._tried.get(file))

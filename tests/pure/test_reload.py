@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dualloop import reload
 from dualloop.errors import Refusal
 from dualloop.reload import Reloader, Verdict
 from tests.waiting import eventually
@@ -21,6 +22,9 @@ class Desk:
         self.faults: list[str] = []
         self.meanwhile: list[tuple[str, str]] = []
         """Edits that somebody makes while the trial runs."""
+        self.hang: list[bool] = []
+        """Whether a trial never ends by itself."""
+        self.ended = 0
         self.files = {"lamp.py"}
         self.write("lamp.py", "1")
         self.write("shop/__init__.py", "1")
@@ -38,6 +42,11 @@ class Desk:
         self.trials += 1
         if self.meanwhile:
             self.write(*self.meanwhile.pop(0))
+        if self.hang and self.hang.pop(0):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.ended += 1
         fault = self.faults.pop(0) if self.faults else None
         files = frozenset(self.folder / name for name in self.files)
         return Verdict(fault=fault, files=files, folders=frozenset({self.folder / "shop"}))
@@ -107,6 +116,14 @@ async def test_a_storm_of_saves_restarts_once_with_the_last_of_them(desk: Desk) 
 async def test_a_fault_of_what_has_been_edited_since_is_not_told(desk: Desk) -> None:
     desk.faults, desk.meanwhile = ["half written"], [("lamp.py", "2")]
     assert await desk.edited("lamp.py", "2 +") == "Edited lamp.py: restarting the background."
+
+
+async def test_a_trial_that_hangs_is_given_up_for_the_next_edit(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reload, "EDITED_S", 0.01)
+    desk.hang, desk.meanwhile = [True, True], [("lamp.py", "while True: ..."), ("lamp.py", "3")]
+    async with asyncio.timeout(30):
+        assert await desk.edited("lamp.py", "2") == "Edited lamp.py: restarting the background."
+    assert (desk.trials, desk.ended, desk.restarts) == (4, 2, 1)
 
 
 async def test_files_of_a_package_come_and_go(desk: Desk) -> None:
