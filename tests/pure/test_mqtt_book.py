@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from backend_loop.devices.mqtt.book import Book, entities
 from backend_loop.devices.mqtt.dialects.described import Described
 from dualloop.doctor.broker import missing, unnamed
@@ -46,6 +48,56 @@ def test_an_empty_announcement_takes_a_device_away() -> None:
     assert [*one.devices()] == ["homeassistant/plug"]
     one.hear("homeassistant/switch/plug/config", "")
     assert not one.devices()
+
+
+def test_of_two_with_one_id_the_first_has_it_however_often_either_is_announced() -> None:
+    one, first, second = book(), "homeassistant/switch/plug/config", "homeassistant/switch/other/config"
+    one.hear(first, json.dumps(CONFIG))
+    one.hear(second, json.dumps(CONFIG | {"command_topic": "elsewhere"}))
+    one.hear(first, json.dumps(CONFIG | {"name": "plug"}))
+    (plug,) = one.devices().values()
+    assert plug.orders({"power": "on"}, {}) == (("plug/set", "ON"),)
+    one.hear(first, "")
+    (plug,) = one.devices().values()
+    assert plug.orders({"power": "on"}, {}) == (("elsewhere", "ON"),), "until it is gone"
+
+
+@pytest.mark.parametrize(
+    "name", ["two\nlines", "bell\x07", "del\x7f", "c1\x85", "\uffff", "\ufdd0", "/".join("a" * 200)]
+)
+def test_a_name_for_which_a_broker_drops_who_listens_there_costs_nobody_else(name: str) -> None:
+    one = book()
+    one.hear("zigbee2mqtt/bridge/devices", listed("灯/😀 1", name))
+    tasmota = {"t": name, "rl": [1]}
+    one.hear("tasmota/discovery/A1/config", json.dumps(tasmota))
+    one.hear("homeassistant/switch/plug/config", json.dumps(CONFIG | {"state_topic": name}))
+    assert [*one.devices()] == ["zigbee2mqtt/灯/😀 1"]
+
+
+def test_an_endpoint_that_is_no_topic_costs_only_itself() -> None:
+    one, two = book(), bulb("two")
+    (first,) = two["definition"]["exposes"]
+    two["definition"]["exposes"] = [first | {"endpoint": "l1"}, *(first | {"endpoint": end} for end in ("l+", "l2"))]
+    one.hear("zigbee2mqtt/bridge/devices", json.dumps([two]))
+    assert [*one.devices()] == ["zigbee2mqtt/two", "zigbee2mqtt/two/l2"]
+
+
+def test_topics_of_a_broker_are_no_devices_and_long_ones_neither() -> None:
+    one = book()
+    one.hear("homeassistant/switch/plug/config", json.dumps(CONFIG | {"state_topic": "$SYS/broker/uptime"}))
+    one.hear("tasmota/discovery/A1/config", json.dumps({"t": "a/" * 50, "ft": "%prefix%/%topic%/%topic%/", "rl": [1]}))
+    assert not one.devices()
+
+
+def test_of_a_device_that_took_its_announcements_back_nothing_is_left() -> None:
+    one = book()
+    for part, told in (("config", {"t": "plug", "rl": [1]}), ("sensors", {"ver": 1})):
+        one.hear(f"tasmota/discovery/A1/{part}", json.dumps(told))
+    assert [*one.devices()] == ["tasmota/plug"]
+    for part in ("config", "sensors"):
+        one.hear(f"tasmota/discovery/A1/{part}", "")
+    assert not one.devices()
+    assert not one._parts
 
 
 def test_what_a_bridge_announces_to_home_assistant_besides_is_there_once() -> None:

@@ -137,6 +137,16 @@ async def test_a_message_that_trips_us_costs_neither_the_connection_nor_the_next
     assert devices._hub.connected_at == since
 
 
+@pytest.mark.parametrize("name", ["two\nlines", "\uffff", "/".join("a" * 300)])
+async def test_a_name_that_a_broker_takes_for_no_topic_costs_nobody_the_home(mqtt_url: str, name: str) -> None:
+    async with lamp_on(mqtt_url) as lamp:
+        odd = Lamp(lamp.line, "odd").described() | {"friendly_name": name}
+        await lamp.line.say("zigbee2mqtt/bridge/devices", [odd, lamp.described()], retain=True)
+        async with devices_on(mqtt_url) as devices:
+            assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "off"
+            assert [*devices.known()] == [LAMP]
+
+
 async def test_what_is_known_here_stands_there_whoever_writes_it_over(lamp: Lamp, devices: MqttDevices) -> None:
     changes = f"dualloop/changes/{lamp.topic}"
     await devices.observe(LAMP, deadline=soon())

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from backend_loop.devices.mqtt.dialects import discovery, tasmota, zigbee2mqtt
-from backend_loop.devices.mqtt.dialects.described import Described, mapping
+from backend_loop.devices.mqtt.dialects.described import Described, is_topic, mapping
 
 LONGEST: Final = 16 * 1024 * 1024
 """Characters of an announcement: a bridge lists all of its devices in one."""
@@ -40,18 +40,22 @@ class Book:
         if base != topic and base in self._bases:
             devices = zigbee2mqtt.announced(base, text)
             if devices is not None:
-                self._zigbee[base] = devices
+                self._zigbee[base] = [one for one in devices if _is_addressable(one)]
             return True
         if (found := tasmota.CONFIG.fullmatch(topic)) is not None:
-            parts = self._parts.setdefault(found["mac"], {})
-            parts[found["part"]] = mapping(text)
+            parts = self._parts.get(found["mac"], {}) | {found["part"]: mapping(text)}
+            self._parts[found["mac"]] = parts
             # here, and not once all are listed: what trips us is to cost its own announcement, and no other device
-            self._tasmota[found["mac"]] = tasmota.announced(parts.get("config", {}), parts.get("sensors", {}))
+            outputs = tasmota.announced(parts.get("config", {}), parts.get("sensors", {}))
+            self._tasmota[found["mac"]] = [one for one in outputs if _is_addressable(one)]
+            if not any(parts.values()):
+                del self._parts[found["mac"]], self._tasmota[found["mac"]]
             return True
         if topic.startswith(f"{self._prefix}/") and topic.endswith("/config"):
             device = discovery.announced(self._prefix, topic, text)
-            self._discovered.pop(topic, None)
-            if device is not None:
+            if device is None or not _is_addressable(device):
+                self._discovered.pop(topic, None)
+            else:  # in its old place: of two with one id the first has it, however often either is announced
                 self._discovered[topic] = device
             return True
         return False
@@ -70,6 +74,11 @@ class Book:
             yield from zigbee
         for relays in self._tasmota.values():
             yield from relays
+
+
+def _is_addressable(device: Described) -> bool:
+    """Whether each of its topics is one: for any other a broker drops who listens there, and he loses the home."""
+    return all(map(is_topic, (device.wire, *device.topics)))
 
 
 def entities(devices: Mapping[str, Described], bindings: Mapping[str, str]) -> dict[str, str]:

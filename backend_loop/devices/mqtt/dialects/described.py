@@ -18,6 +18,16 @@ EXACT_MS: Final = 5
 """How far a time told in milliseconds may be off once it is put on our clock: it was rounded, here and there."""
 
 LONGEST_TOPIC: Final = 1_000
+MOST_LEVELS: Final = 100
+"""Of a topic that a device names; mosquitto takes 200, with what stands before and behind it."""
+
+NO_TOPIC: Final = re.compile(
+    "[+#\\x00-\\x1f\\x7f-\\x9f\\ufdd0-\\ufdef"
+    + "".join(rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(17))
+    + "]"
+)
+"""Wildcards, control characters, and what Unicode keeps from being a character: MQTT 3.1.1, 1.5.3 and 4.7."""
+
 LONGEST: Final = 65_536
 """Characters of a message of one device; what is longer is none."""
 
@@ -33,7 +43,9 @@ INSTANTS: Final = range(7_258_118_400_000)
 
 def is_topic(text: Any) -> bool:
     """Whether one can publish there, and listen there alone."""
-    return isinstance(text, str) and 0 < len(text) <= LONGEST_TOPIC and {"+", "#", "\0"}.isdisjoint(text)
+    if not isinstance(text, str) or not 0 < len(text) <= LONGEST_TOPIC or text.startswith("$"):
+        return False
+    return text.count("/") < MOST_LEVELS and NO_TOPIC.search(text) is None
 
 
 class Message(NamedTuple):
