@@ -129,10 +129,10 @@ def test_a_lock_a_switch_and_what_senses() -> None:
 
 
 def test_only_who_names_a_topic_for_it_can_be_asked() -> None:
-    assert device("climate", **CLIMATE).asked == frozenset()
+    assert device("climate", **CLIMATE).askable == frozenset()
     asked = device("climate", **CLIMATE, dualloop={"get": "ac/get"})
     assert asked.questions() == (Message("ac/get", ""),)
-    assert asked.asked == {"power", "temperature", "current_temperature"}, "one that is off tells no mode"
+    assert asked.askable == {"power", "temperature", "current_temperature"}, "one that is off tells no mode"
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ def say(line: Line, power: str, now: int, ahead: int) -> None:
 
 def answered(line: Line, power: str, now: int, ahead: int) -> bool:
     """Whether an answer to a question of now counts as one."""
-    look = Look(line.described.asked, now)
-    look.asked = True
+    look = Look(line.described.askable, now)
+    look.posed = True
     line.looks.add(look)
     for took in (5, 10):  # what looks like a person's hand is asked again
         say(line, power, now + took, ahead)

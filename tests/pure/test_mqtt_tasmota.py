@@ -96,7 +96,7 @@ def test_fahrenheit_is_told_in_celsius() -> None:
 def test_a_plug_that_senses_is_asked_for_both() -> None:
     plug = device(SENSORS, rl=[1], lt_st=0)
     assert plug.domain == "switch"
-    assert plug.asked == {"power", "temperature", "humidity"}
+    assert plug.askable == {"power", "temperature", "humidity"}
     assert [question.topic for question in plug.questions()] == ["cmnd/study_lamp/STATE", "cmnd/study_lamp/STATUS"]
 
 

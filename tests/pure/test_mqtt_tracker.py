@@ -24,101 +24,101 @@ def by(one: Tracker, name: str = "power") -> str | None:
 
 def test_what_is_seen_first_is_no_change() -> None:
     lamp = tracker()
-    lamp.see({"power": "on"}, at=1000, asked=False)
+    lamp.see({"power": "on"}, at=1000, answer=False)
     assert (lamp.values, lamp.changes) == ({"power": "on"}, {})
 
 
 def test_what_an_act_wanted_is_ours_and_all_else_is_a_hand() -> None:
     lamp = tracker()
-    lamp.see({"power": "off"}, at=1000, asked=False)
+    lamp.see({"power": "off"}, at=1000, answer=False)
     lamp.announce("k", 1, {"power": "on"}, 2000)
-    lamp.see({"power": "on"}, at=2100, asked=False)
+    lamp.see({"power": "on"}, at=2100, answer=False)
     assert by(lamp) == "command"
-    lamp.see({"power": "off"}, at=2200, asked=False)
+    lamp.see({"power": "off"}, at=2200, answer=False)
     assert by(lamp) == "hand"
-    lamp.see({"power": "on"}, at=2300, asked=False)
+    lamp.see({"power": "on"}, at=2300, answer=False)
     assert by(lamp) == "hand", "the act has had its effect: this is somebody's own doing"
 
 
 def test_an_act_is_not_young_for_ever() -> None:
     lamp = tracker()
-    lamp.see({"power": "off", "position": 0}, at=1000, asked=False)
+    lamp.see({"power": "off", "position": 0}, at=1000, answer=False)
     lamp.announce("k", 1, {"power": "on", "position": 100}, 2000)
-    lamp.see({"power": "on", "position": 50}, at=2000 + 10_000, asked=False)
+    lamp.see({"power": "on", "position": 50}, at=2000 + 10_000, answer=False)
     assert (by(lamp), by(lamp, "position")) == ("hand", "command"), "a blind takes its time"
 
 
 @pytest.mark.parametrize(("to", "mover"), [(60, "command"), (100, "command"), (30, "hand"), (200, "hand")])
 def test_a_number_that_moves_towards_what_is_wanted_is_ours(to: int, mover: str) -> None:
     blind = tracker()
-    blind.see({"position": 40}, at=1000, asked=False)
+    blind.see({"position": 40}, at=1000, answer=False)
     blind.announce("k", 1, {"position": 100}, 2000)
-    blind.see({"position": to}, at=2100, asked=False)
+    blind.see({"position": to}, at=2100, answer=False)
     assert by(blind, "position") == mover
 
 
 def test_what_moves_along_with_an_act_is_ours_too() -> None:
     lamp = tracker()
-    lamp.see({"power": "off", "brightness": 10}, at=1000, asked=False)
+    lamp.see({"power": "off", "brightness": 10}, at=1000, answer=False)
     lamp.announce("k", 1, {"power": "on"}, 2000)
-    lamp.see({"power": "on", "brightness": 80}, at=2100, asked=False)
+    lamp.see({"power": "on", "brightness": 80}, at=2100, answer=False)
     assert by(lamp, "brightness") == "command"
-    lamp.see({"brightness": 30}, at=3000, asked=False)
+    lamp.see({"brightness": 30}, at=3000, answer=False)
     assert by(lamp, "brightness") == "hand"
 
 
 def test_an_echo_proves_nothing_and_what_comes_after_it_does() -> None:
     lamp = tracker(optimistic=True)
-    lamp.see({"power": "off"}, at=1000, asked=True)
+    lamp.see({"power": "off"}, at=1000, answer=True)
     lamp.announce("k", 1, {"power": "on"}, 2000)
-    echo = lamp.see({"power": "on"}, at=2001, asked=False)
+    echo = lamp.see({"power": "on"}, at=2001, answer=False)
     assert (echo.proved, lamp.values["power"]) == (frozenset(), "off")
-    lie = lamp.see({"power": "off"}, at=2002, asked=True)
+    lie = lamp.see({"power": "off"}, at=2002, answer=True)
     assert lie.proved == {"power"}
     assert not lie.moved, "nobody has touched it"
     lamp.announce("k", 1, {"power": "on"}, 3000)
-    lamp.see({"power": "on"}, at=3001, asked=False)
-    assert lamp.see({"power": "on"}, at=3002, asked=True).moved == {"power": "command"}
+    lamp.see({"power": "on"}, at=3001, answer=False)
+    assert lamp.see({"power": "on"}, at=3002, answer=True).moved == {"power": "command"}
 
 
 def test_an_echo_that_comes_twice_is_two_echoes() -> None:
     lamp = tracker(optimistic=True)
-    lamp.see({"power": "off"}, at=1000, asked=True)
+    lamp.see({"power": "off"}, at=1000, answer=True)
     lamp.announce("k", 1, {"power": "on"}, 2000)
     for _ in range(2):
-        assert not lamp.see({"power": "on"}, at=2001, asked=False).proved
-    assert lamp.see({"power": "on"}, at=2002, asked=True).moved == {"power": "command"}
+        assert not lamp.see({"power": "on"}, at=2001, answer=False).proved
+    assert lamp.see({"power": "on"}, at=2002, answer=True).moved == {"power": "command"}
 
 
 def test_the_first_word_after_a_question_may_be_an_echo_that_was_late() -> None:
     lamp = tracker(optimistic=True)
-    lamp.see({"power": "off"}, at=1000, asked=True)
+    lamp.see({"power": "off"}, at=1000, answer=True)
     lamp.announce("k", 1, {"power": "on"}, 2000)
-    assert not lamp.see({"power": "on"}, at=2600, asked=True).proved
-    assert lamp.see({"power": "on"}, at=2601, asked=True).proved
+    assert not lamp.see({"power": "on"}, at=2600, answer=True).proved
+    assert lamp.see({"power": "on"}, at=2601, answer=True).proved
 
 
 def test_what_was_so_before_is_no_echo() -> None:
     lamp = tracker(optimistic=True)
-    lamp.see({"power": "on", "brightness": 10}, at=1000, asked=True)
+    lamp.see({"power": "on", "brightness": 10}, at=1000, answer=True)
     lamp.announce("k", 1, {"power": "on", "brightness": 50}, 2000)
-    seen = lamp.see({"power": "on", "brightness": 50}, at=2001, asked=False)
+    seen = lamp.see({"power": "on", "brightness": 50}, at=2001, answer=False)
     assert seen.proved == {"power"}
 
 
 def test_an_echo_comes_soon_or_not_at_all() -> None:
     lamp = tracker(optimistic=True)
-    lamp.see({"power": "off"}, at=1000, asked=True)
+    lamp.see({"power": "off"}, at=1000, answer=True)
     lamp.announce("k", 1, {"power": "on"}, 2000)
-    assert lamp.see({"power": "on"}, at=2001 + ECHO_MS, asked=False).proved == {"power"}
+    assert lamp.see({"power": "on"}, at=2001 + ECHO_MS, answer=False).proved == {"power"}
 
 
 def test_a_change_that_asking_brings_to_light_is_as_old_as_it_may_be() -> None:
     lamp = tracker()
-    lamp.see({"power": "off"}, at=1000, asked=False)
-    lamp.see({"power": "on"}, at=9000, asked=True)
+    lamp.see({"power": "off"}, at=1000, answer=False)
+    lamp.see({"power": "on"}, at=9000, answer=True)
     assert (by(lamp), lamp.changes["power"].at) == ("hand", 1000)
-    lamp.see({"power": "off"}, at=9500, asked=False)
+    lamp.see({"power": "off"}, at=9500, answer=False)
     assert lamp.changes["power"].at == 9500
 
 
@@ -126,7 +126,7 @@ def test_what_the_broker_retained_is_shown_and_is_no_change() -> None:
     lamp = tracker()
     lamp.remember({"power": "on"})
     assert (lamp.values, lamp.changes) == ({"power": "on"}, {})
-    lamp.see({"power": "off"}, at=5000, asked=False)
+    lamp.see({"power": "off"}, at=5000, answer=False)
     assert lamp.changes["power"].at == 0, "somebody switched it at some time that nobody knows"
 
 
@@ -144,7 +144,7 @@ STEPS = some.lists(
 def play(one: Tracker, steps: list[Step], start: int = 0) -> None:
     for number, (kind, values) in enumerate(steps, start):
         if kind == "see":
-            one.see(values, at=10_000 + number, asked=False)
+            one.see(values, at=10_000 + number, answer=False)
         else:
             one.announce(f"k{number}", number, values, 10_000 + number)
 
@@ -173,10 +173,10 @@ def test_one_that_begins_later_goes_on_from_what_was_told(before: list[Step], af
 
 def test_a_version_moves_with_each_change_and_only_then() -> None:
     lamp = tracker()
-    lamp.see({"power": "off"}, at=1000, asked=False)
+    lamp.see({"power": "off"}, at=1000, answer=False)
     seen = [lamp.version]
     for power in ("on", "on", "off", "on"):
-        lamp.see({"power": power}, at=2000 + len(seen), asked=False)
+        lamp.see({"power": power}, at=2000 + len(seen), answer=False)
         seen.append(lamp.version)
     assert seen[1] == seen[2]
     assert len({*seen}) == 4, "off, on and off again are three states, and on again a fourth"
@@ -185,13 +185,13 @@ def test_a_version_moves_with_each_change_and_only_then() -> None:
 def test_what_another_worker_tells_is_taken_over_if_it_is_newer() -> None:
     one, other = tracker(), tracker()
     for each in (one, other):
-        each.see({"power": "off"}, at=1000, asked=False)
-    one.see({"power": "on"}, at=2000, asked=False)
+        each.see({"power": "off"}, at=1000, answer=False)
+    one.see({"power": "on"}, at=2000, answer=False)
     assert not other.adopt(one.told())
     assert (other.values["power"], other.changes) == ("on", one.changes)
-    other.see({"power": "on"}, at=2001, asked=False)
+    other.see({"power": "on"}, at=2001, answer=False)
     assert other.changes == one.changes, "the message itself, when it comes, is no news"
-    other.see({"power": "off"}, at=3000, asked=False)
+    other.see({"power": "off"}, at=3000, answer=False)
     before = dict(other.changes)
     assert other.adopt(one.told()), "what is known here is newer, and is to stand there"
     assert other.changes == before
@@ -200,27 +200,27 @@ def test_what_another_worker_tells_is_taken_over_if_it_is_newer() -> None:
 def test_of_one_change_the_earliest_time_counts_wherever_it_was_heard() -> None:
     asking, other = tracker(), tracker()
     for each in (asking, other):
-        each.see({"power": "off"}, at=1000, asked=False)
-    asking.see({"power": "on"}, at=9000, asked=True)
-    other.see({"power": "on"}, at=9000, asked=False)
+        each.see({"power": "off"}, at=1000, answer=False)
+    asking.see({"power": "on"}, at=9000, answer=True)
+    other.see({"power": "on"}, at=9000, answer=False)
     assert other.changes["power"].at == 9000
     assert not other.adopt(asking.told())
     assert other.changes == asking.changes
     late = tracker()
     for power in ("off", "on"):
-        late.see({"power": power}, at=9000, asked=False)
+        late.see({"power": power}, at=9000, answer=False)
     assert asking.adopt(late.told()), "the earlier time is to stand there"
     assert asking.changes["power"].at == 1000
 
 
 def test_a_change_while_nobody_listened_is_a_hand_since_then() -> None:
     early = tracker()
-    early.see({"power": "off"}, at=1000, asked=False)
-    early.see({"power": "on"}, at=2000, asked=False)
+    early.see({"power": "off"}, at=1000, answer=False)
+    early.see({"power": "on"}, at=2000, answer=False)
     late = tracker()
     late.adopt(early.told())
     late.remember({"power": "off"})
-    late.see({"power": "off"}, at=9000, asked=True)
+    late.see({"power": "off"}, at=9000, answer=True)
     change = late.changes["power"]
     assert (change.by, change.at) == ("hand", 2000)
     assert change.version != early.changes["power"].version
@@ -228,8 +228,8 @@ def test_a_change_while_nobody_listened_is_a_hand_since_then() -> None:
 
 def test_changes_are_read_as_they_were_written() -> None:
     lamp = tracker()
-    lamp.see({"power": "off", "brightness": 10}, at=1000, asked=False)
-    lamp.see({"power": "on", "brightness": 20}, at=2000, asked=False)
+    lamp.see({"power": "off", "brightness": 10}, at=1000, answer=False)
+    lamp.see({"power": "on", "brightness": 20}, at=2000, answer=False)
     told = {name: changes.Moved(*moved) for name, moved in lamp.told().items()}
     assert changes.read(changes.written(told), 10_000_000_000_000) == told
 

@@ -131,7 +131,7 @@ def test_who_sleeps_cannot_be_asked() -> None:
         "value_off": True,
     }
     door = device(contact, numeric("battery", 1, value_min=0, value_max=100))
-    assert (door.domain, door.questions(), door.asked, dict(door.sets)) == ("sensor", (), frozenset(), {})
+    assert (door.domain, door.questions(), door.askable, dict(door.sets)) == ("sensor", (), frozenset(), {})
     assert values(door, {"contact": True, "battery": 90}) == {"contact": "closed", "battery": 90}
     assert values(door, {"contact": False}) == {"contact": "open"}
 

@@ -55,7 +55,7 @@ async def test_one_that_is_announced_anew_is_taken_for_what_it_says_now(lamp: La
     assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "off"
     lamp.access = 3  # it cannot be asked any more
     await lamp.begin()
-    await eventually(lambda: not devices.known()[LAMP].asked)
+    await eventually(lambda: not devices.known()[LAMP].askable)
     asked = lamp.asked()
     await lamp.hand(state="ON")
     reading = await eventually(lambda: _on(devices))

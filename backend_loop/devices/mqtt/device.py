@@ -112,7 +112,7 @@ class MqttDevices:
     async def observe(self, entity: str, *, deadline: float, traceparent: str | None = None) -> Reading:  # noqa: ARG002  of the protocol
         """See `Device.observe`; a device that cannot be asked shows what it said last, with its age."""
         line = await self._line(entity, deadline)
-        if not line.described.asked:
+        if not line.described.askable:
             return self._reported(entity, line)
         try:
             async with asyncio.timeout(_left(deadline)):
@@ -183,8 +183,8 @@ class MqttDevices:
         return line.reading(self._hub.connected_at - 1 if line.reported_at is None else line.reported_at)
 
     async def _asked(self, entity: str, line: Line, deadline: float) -> Reading:
-        look, asked = Look(line.described.asked, now_ms()), 0
-        look.asked = line.exact
+        look, asked = Look(line.described.askable, now_ms()), 0
+        look.posed = line.exact
         until = time.monotonic() + min(_left(deadline), SHORT_S if line.silent or line.offline else _left(deadline))
         line.looks.add(look)
         try:

@@ -103,17 +103,17 @@ class Hub:
         await self._client.publish(topic, payload.encode(), qos=qos)
 
     async def ask(self, look: Look, questions: Iterable[Message]) -> None:
-        """Ask a device; `look.asked` is set, if it was not, once all has come that the broker had before.
+        """Ask a device; `look.posed` is set, if it was not, once all has come that the broker had before.
 
         Raises:
             aiomqtt.MqttError: there is no connection.
         """
-        if self._hears_itself and not look.asked:
+        if self._hears_itself and not look.posed:
             mark = str(next(self._looked))
             self._asking[mark] = look
             await self.publish(f"{HUBS}/{self._identifier}", mark, qos=0)
         else:
-            look.asked = True
+            look.posed = True
         for question in questions:
             await self.publish(question.topic, question.payload, qos=0)
 
@@ -286,7 +286,7 @@ class Hub:
         if not mark:
             self._mark.set()
         elif (look := self._asking.get(mark)) is not None:
-            look.asked = True
+            look.posed = True
 
     def _announced(self) -> None:
         """Somebody was announced: new ones are taken in, the gone forgotten, the rest stay as they are."""

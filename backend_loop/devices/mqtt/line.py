@@ -36,7 +36,7 @@ class Look:
         """When the device was read of whom all is told: the earliest moment that any of it was so."""
         self.stale_at: int | None = None
         """It was told what was so before the question, at this moment: a bridge's memory, or a report that was late."""
-        self.again = self.asked = False
+        self.again = self.posed = False
         """Whether it is to be asked again; whether what comes now was said after the broker had the question."""
         self.news = asyncio.Event()
 
@@ -102,7 +102,7 @@ class Line:
         self._available = dict[str, bool]()
 
     def _tracker(self) -> Tracker:
-        return Tracker(self.described.sets, optimistic=bool(self.described.asked))
+        return Tracker(self.described.sets, optimistic=bool(self.described.askable))
 
     @property
     def offline(self) -> bool:
@@ -113,7 +113,7 @@ class Line:
     def redescribe(self, described: Described) -> None:
         """It was announced anew, and is not quite what it was."""
         self.there.clear()
-        same = (described.sets, described.asked) == (self.described.sets, self.described.asked)
+        same = (described.sets, described.askable) == (self.described.sets, self.described.askable)
         self.described = described
         if not same:
             self.tracker = self._tracker()
@@ -149,8 +149,8 @@ class Line:
                 return False
             at = self._clock.ours(heard.told_at, now)
         self.silent = False
-        looks = [look for look in self.looks if look.asked]
-        seen = self.tracker.see(heard.values if news else {}, at=at, asked=bool(looks))
+        looks = [look for look in self.looks if look.posed]
+        seen = self.tracker.see(heard.values if news else {}, at=at, answer=bool(looks))
         if seen.proved:
             self.reported_at = max(at, self.reported_at or 0)
         for look in looks:

@@ -108,13 +108,13 @@ class Tracker:
         if self._optimistic:
             self._echo = {name: _Echo(value, now) for name, value in values.items() if self.values.get(name) != value}
 
-    def see(self, values: Mapping[str, Any], *, at: int, asked: bool) -> Seen:
-        """The device shows these values now (`at`); `asked`: because it was asked.
+    def see(self, values: Mapping[str, Any], *, at: int, answer: bool) -> Seen:
+        """The device shows these values now (`at`); `answer`: because it was asked.
 
         A change that comes to light because we ask was made at some time since the device was seen last; the earliest
         possible one is taken, so that it never passes for newer than a command that it may be older than.
         """
-        proved = {name: value for name, value in values.items() if not self._echoes(name, value, at, asked=asked)}
+        proved = {name: value for name, value in values.items() if not self._echoes(name, value, at, answer=answer)}
         self.values |= proved
         by = dict[str, str]()
         for name in self._tracked & proved.keys():
@@ -122,7 +122,7 @@ class Tracker:
             self._known[name] = _Known(proved[name], at, live=True)
             if known is not None and known.value != proved[name]:
                 by[name] = self._mover(name, known.value, proved[name], at)
-                unsure = by[name] == HAND and (asked or not known.live)
+                unsure = by[name] == HAND and (answer or not known.live)
                 self._change(name, proved[name], by[name], known.at if unsure else at)
         return Seen(frozenset(proved), by)
 
@@ -171,12 +171,12 @@ class Tracker:
         """The changes, as they are handed on."""
         return {name: (change, self._known[name].value) for name, change in self.changes.items()}
 
-    def _echoes(self, name: str, value: Any, at: int, *, asked: bool) -> bool:
+    def _echoes(self, name: str, value: Any, at: int, *, answer: bool) -> bool:
         """What merely repeats an act may be its echo: all of it until the device is asked, and once after that."""
         echo = self._echo.get(name)
         if echo is None:
             return False
-        if at - echo.since > ECHO_MS or (asked and echo.came):
+        if at - echo.since > ECHO_MS or (answer and echo.came):
             del self._echo[name]
             return False
         if echo.value != value:

@@ -91,7 +91,7 @@ class Described(ABC):
         bridge: whose clock its times are told on.
         sets: the values that it can be told, each with its limits.
         shows: the values that it tells of itself.
-        asked: those of them that it tells when it is asked; empty: it cannot be asked.
+        askable: those of them that it tells when it is asked; empty: it cannot be asked.
         any_way: it is there if it is so by any of the topics that say so; else by all.
     """
 
@@ -101,7 +101,7 @@ class Described(ABC):
     bridge: str
     sets: Mapping[str, Limits]
     shows: frozenset[str]
-    asked: frozenset[str]
+    askable: frozenset[str]
     any_way: bool = False
 
     @property

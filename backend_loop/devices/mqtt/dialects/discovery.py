@@ -219,7 +219,7 @@ def announced(prefix: str, topic: str, text: str) -> DiscoveredDevice | None:
         sets=sets,
         shows=frozenset(shows),
         # one that is off tells no mode, and may tell no brightness
-        asked=frozenset(shows - {"mode", "brightness"} if get else ()),
+        askable=frozenset(shows - {"mode", "brightness"} if get else ()),
         any_way=config.get("availability_mode") == "any",
         component=component,
         config=config,

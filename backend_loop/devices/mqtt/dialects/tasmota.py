@@ -140,7 +140,7 @@ def _device(config: Mapping[str, Any], domain: str, output: int, outputs: int, s
     if dims:
         sets["brightness"] = (1.0, 100.0)
     cmnd, stat, tele = config.get("tp", ("cmnd", "stat", "tele"))
-    asked = {*shown} | ({"power"} if output else set())
+    askable = {*shown} | ({"power"} if output else set())
     return TasmotaDevice(
         wire=f"{BASE}/{topic}" if first else f"{BASE}/{topic}/{output}",
         domain=domain,
@@ -148,7 +148,7 @@ def _device(config: Mapping[str, Any], domain: str, output: int, outputs: int, s
         bridge=f"{BASE}/{topic}",
         sets=sets,
         shows=frozenset({*sets, *shown}),
-        asked=frozenset(asked),
+        askable=frozenset(askable),
         topic=topic,
         format=str(config.get("ft", "%prefix%/%topic%/")),
         prefixes=(cmnd, stat, tele),

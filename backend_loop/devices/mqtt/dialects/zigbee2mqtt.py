@@ -190,19 +190,19 @@ def _devices(base: str, told: Mapping[str, Any]) -> Iterator[ZigbeeDevice]:
 def _device(base: str, friendly: str, endpoint: str, domain: str, features: Iterable[Feature]) -> ZigbeeDevice:
     one_each = {feature.name: feature for feature in reversed([*features])}
     sets = {name: one.limits for name, one in one_each.items() if one.access & SETTABLE and one.limits is not None}
-    shows, asked = {*one_each}, {name for name, one in one_each.items() if one.access & ASKABLE}
+    shows, askable = {*one_each}, {name for name, one in one_each.items() if one.access & ASKABLE}
     if domain == "climate" and "mode" in one_each:
         shows.add("power")
         if "mode" in sets:
             sets["power"] = ON_OFF
-        if "mode" in asked:
-            asked = asked - {"mode"} | {"power"}  # one that is off tells no mode
+        if "mode" in askable:
+            askable = askable - {"mode"} | {"power"}  # one that is off tells no mode
     if {"volume", "playback"} & sets.keys():
         domain = "media_player"
     elif not sets:
         domain = "sensor"
     if domain == "light":
-        asked -= {"brightness"}  # one that is off may tell none
+        askable -= {"brightness"}  # one that is off may tell none
     ending = f"/{endpoint}" if endpoint else ""
     return ZigbeeDevice(
         wire=f"{base}/{friendly}{ending}",
@@ -211,7 +211,7 @@ def _device(base: str, friendly: str, endpoint: str, domain: str, features: Iter
         bridge=base,
         sets=sets,
         shows=frozenset(shows),
-        asked=frozenset(asked),
+        askable=frozenset(askable),
         base=base,
         friendly=friendly,
         features=tuple(one_each.values()),
