@@ -137,7 +137,9 @@ class Executors:
             if not await _settled(answering, self._grace_s):
                 log.warning("handler killed", handler=name, after_s=self._grace_s)
                 child.kill()
-                await _settled(answering, self._grace_s)
+                if not await _settled(answering, self._grace_s):  # a busy machine has not buried it yet
+                    answering.cancel()
+                    raise
         return answering.result()
 
 
