@@ -153,6 +153,26 @@ async def test_an_old_holder_is_refused_by_whoever_has_heard_of_a_later_one(lamp
         assert lamp.state["state"] == "ON"
 
 
+async def test_nothing_is_sent_once_the_time_for_it_is_over(
+    lamp: Lamp, devices: MqttDevices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await devices.observe(LAMP, deadline=soon())
+    left, publish, asleep = adapter._left, devices._hub.publish, False
+
+    async def sleeps(topic: str, payload: str, *, qos: int) -> None:
+        nonlocal asleep
+        await publish(topic, payload, qos=qos)
+        asleep = topic.startswith("dualloop/acts/")  # a process that is frozen wakes up with the acknowledgement there
+
+    monkeypatch.setattr(devices._hub, "publish", sleeps)
+    monkeypatch.setattr(adapter, "_left", lambda deadline: 0.0 if asleep else left(deadline))
+    with pytest.raises(DeviceUnreachable, match=f"{LAMP} was not told: the time for it was over"):
+        await devices.act(ON, key="k", fence=1, deadline=soon())
+    await lamp.line.settled()
+    assert lamp.line.on_topic("dualloop/acts/#")
+    assert not lamp.sets
+
+
 async def test_each_worker_knows_whose_hand_it_was_also_one_that_comes_later(lamp: Lamp, mqtt_url: str) -> None:
     async with devices_on(mqtt_url) as one, devices_on(mqtt_url) as other:
         for each in (one, other):

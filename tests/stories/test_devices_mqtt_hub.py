@@ -158,6 +158,21 @@ async def test_what_is_known_here_stands_there_whoever_writes_it_over(lamp: Lamp
     await lamp.line.hear(changes, lambda heard: heard.json == told.json, since=since)
 
 
+async def test_who_was_asked_when_the_broker_went_is_not_blamed_for_it(own_mosquitto: Broker) -> None:
+    async with devices_on(own_mosquitto.url) as devices:
+        async with lamp_on(own_mosquitto.url) as lamp:
+            assert await eventually(lambda: _shown(devices))
+            lamp.answers, since = False, await lamp.line.settled()
+            looking = asyncio.create_task(devices.observe(LAMP, deadline=soon(600)))
+            await lamp.line.hear(f"{lamp.topic}/get", since=since)
+            own_mosquitto.stop()
+            with pytest.raises(DeviceUnreachable, match="the MQTT broker was lost while it was asked"):
+                await looking
+            assert not devices._hub.lines[lamp.topic].silent, "it is given its time as ever"
+        with pytest.raises(DeviceUnreachable, match=r"is not there \(.*(refused|[Dd]isconnected)"):
+            await devices.observe(LAMP, deadline=soon(0.1))
+
+
 async def test_a_connection_that_is_cut_comes_back_by_itself(own_mosquitto: Broker) -> None:
     async with devices_on(own_mosquitto.url) as devices:
         async with lamp_on(own_mosquitto.url) as lamp:

@@ -140,6 +140,8 @@ class MqttDevices:
         try:
             await self._announce(entity, line, _announcement(order, fence, traceparent), deadline)
             _newest(entity, line, fence)  # who has slept meanwhile hears of the one who took over before he acts
+            if not _left(deadline):  # or may have slept past the time for it
+                raise DeviceUnreachable(f"{entity} was not told: the time for it was over before it could be sent")
             order.sent = True
             await self._send(entity, line, values)
             try:
@@ -198,6 +200,8 @@ class MqttDevices:
                         await look.news.wait()
                 except TimeoutError:
                     break
+                if look.lost:
+                    raise DeviceUnreachable(f"{entity} gave no answer: the MQTT broker was lost while it was asked")
                 if look.stale_at is not None:
                     until = min(until, time.monotonic() + STALE_S)
         finally:

@@ -177,7 +177,9 @@ class Hub:
         self._reading = asyncio.create_task(self._hear(client), name="mqtt reading")
         try:
             await self._settle(client)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, aiomqtt.MqttError):
+                self.trouble = trouble(error)
             await self.close()
             raise
         log.info("broker there", broker=str(self.url), devices=len(self.lines))

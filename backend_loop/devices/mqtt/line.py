@@ -38,6 +38,8 @@ class Look:
         """It was told what was so before the question, at this moment: a bridge's memory, or a report that was late."""
         self.again = self.posed = False
         """Whether it is to be asked again; whether what comes now was said after the broker had the question."""
+        self.lost = False
+        """Whether the connection was lost since, and with it the question or the answer."""
         self.news = asyncio.Event()
 
     @property
@@ -123,6 +125,9 @@ class Line:
         self.there.clear()
         self._available.clear()
         self.reported_at = None
+        for look in self.looks:
+            look.lost = True
+            look.news.set()
 
     def hear(self, topic: str, text: str, *, retained: bool, now: int) -> bool:
         """A message of it has come; whether somebody's change is to be told."""
