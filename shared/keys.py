@@ -43,6 +43,7 @@ key under ``dl:{sN}:``                kind    holds, and until when
 ``heard_by:<tenant>:<utterance>:<id>`` string what a command was told of that; a minute
 ``audio:<id>``                        string  the recording that a mission listens to; until its end, minutes at most
 ``recordings``                        zset    missions with one, by when it goes at the latest, epoch ms; until that
+``recorded``                          hash    bytes that each of these counts for, and under '' all of them; likewise
 ``stream:<id>``                       hash    a voice session; until it is understood, seconds after its client is gone
 ``spoken:<id>``                       list    what was said in it so far, PCM; likewise
 ``streams``                           zset    voice sessions by when whoever listens may be dead, epoch ms; likewise

@@ -33,7 +33,7 @@ local function wanted(lane)
 end
 
 local function ended(id, l, dead, failed_in)
-  call('DEL', P .. 'inbox_ids:' .. id, P .. 'audio:' .. id)
+  if call('DEL', P .. 'inbox_ids:' .. id, P .. 'audio:' .. id) > 0 then uncount(id) end
   call('ZREM', P .. 'deadlines', id)
   if dead then
     call('ZADD', P .. 'dead_letters', now, id)

@@ -89,7 +89,7 @@ local function finish(id, m, status, data, middle, retention, dead_ms)
     retention, m.progress)
   call('HSET', record(id), 'place', 'ended', 'status', status, 'state', status, 'seq', seq, 'unread', 0)
   call('SET', P .. 'result:' .. id, doc, 'PX', retention)
-  call('DEL', P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id, P .. 'audio:' .. id)
+  if call('DEL', P .. 'inbox:' .. id, P .. 'inbox_ids:' .. id, P .. 'audio:' .. id) > 0 then uncount(id) end
   call('ZREM', P .. 'deadlines', id)
   call('ZADD', P .. 'retire', now + (dead_ms or retention), id)
   if dead_ms then

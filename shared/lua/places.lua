@@ -6,7 +6,7 @@
 --           new one is entered. A target is held by at most one mission; where there are waiters, there is a holder.
 -- Guarded by tests/redis/mutants.txt: test_release.py test_accept.py test_targets.py test_control.py test_commit.py
 --           test_takeover.py test_retire.py test_times.py test_permit.py test_inherit.py test_offer.py test_latest.py
---           test_audit.py test_outbox.py test_progress.py
+--           test_audit.py test_outbox.py test_progress.py test_deposit.py
 --
 -- Record, hash mission:<id>; what is absent is 0 or empty:
 --   envelope type version root(of a child) created_at lane order target deadline    written by accept
@@ -199,6 +199,15 @@ local function result(seq, rest, created, started, retention, progress)
   return '{"seq":' .. seq .. ',' .. rest .. ',"progress":' .. progress .. ',"created_at":"' .. rfc3339(tonumber(created)) .. '","started_at":'
     .. (started and '"' .. rfc3339(tonumber(started)) .. '"' or 'null') .. ',"finished_at":"' .. at()
     .. '","expires_at":"' .. rfc3339(now + retention) .. '"}'
+end
+
+-- A recording that is not kept any more counts no longer. `recorded` has the bytes of each, and under '' of all.
+local function uncount(id)
+  local bytes = call('HGET', P .. 'recorded', id)
+  if not bytes then return end
+  call('HDEL', P .. 'recorded', id)
+  call('HINCRBY', P .. 'recorded', '', -bytes)
+  call('ZREM', P .. 'recordings', id)
 end
 
 -- What is to be done elsewhere, by whoever carries it (P5).

@@ -59,6 +59,7 @@ KINDS: Final = {
     "signals": "set",
     "audio": "string",
     "recordings": "zset",
+    "recorded": "hash",
     "stream": "hash",
     "spoken": "list",
     "streams": "zset",
@@ -87,7 +88,7 @@ LASTING: Final = frozenset(
             "term",
             "terms",
             "recount",
-            *("audio", "recordings"),
+            *("audio", "recordings", "recorded"),
             *("stream", "spoken", "streams"),
         ),
     }

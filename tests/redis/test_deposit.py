@@ -2,6 +2,9 @@
 
 import contextlib
 from collections.abc import Iterator
+from typing import Literal
+
+import pytest
 
 from tests.redis.scripts_client import New, Verbs
 
@@ -107,17 +110,54 @@ def test_who_says_it_again_and_is_refused_is_counted_still(verbs: Verbs) -> None
     assert deposit(verbs, "o", most=2 * LEAST) == "CROWDED"
 
 
-def test_what_waits_no_longer_makes_room(verbs: Verbs) -> None:
+def counted(verbs: Verbs) -> tuple[list[bytes], dict[bytes, int]]:
+    """The list of them, and what each counts for."""
+    listed = verbs.redis.zrange(verbs.key("recordings"), 0, -1)
+    return list(listed), {id_: int(size) for id_, size in verbs.redis.hgetall(verbs.key("recorded")).items()}
+
+
+@pytest.mark.parametrize("end", ["commit", "cancel"])
+def test_what_waits_no_longer_makes_room(verbs: Verbs, end: Literal["commit", "cancel"]) -> None:
     deposit(verbs, "m", most=LEAST)
-    deposit(verbs, "n", most=2 * LEAST)
+    deposit(verbs, "n", bytes(LEAST + 1), most=3 * LEAST)
     verbs.accept(New("m"))
-    assert deposit(verbs, "o", most=2 * LEAST) == "CROWDED"
-    assert verbs.cancel("m") == ("OK", "CANCELLED")
+    assert deposit(verbs, "o", most=3 * LEAST) == "CROWDED"
+    if end == "commit":
+        assert verbs.commit("w", verbs.take("w")["m"].write("end"))[0].word == "OK"
+    else:
+        assert verbs.cancel("m") == ("OK", "CANCELLED")
+    assert deposit(verbs, "o", most=3 * LEAST) == "OK"
+    assert counted(verbs) == ([b"n", b"o"], {b"": 2 * LEAST + 1, b"n": LEAST + 1, b"o": LEAST})
+
+
+def test_an_end_without_a_recording_is_one_too(verbs: Verbs) -> None:
+    deposit(verbs, "n")
+    verbs.accept(New("m"))
+    taken = verbs.take("w")["m"]
+    assert verbs.cancel("m")[0] == "OK"
+    assert verbs.commit("w", taken.write("end", consumed=1))[0].word == "OK"
+    assert counted(verbs) == ([b"n"], {b"": LEAST, b"n": LEAST})
+
+
+def test_one_that_lapses_makes_room(verbs: Verbs) -> None:
+    deposit(verbs, "long")
+    deposit(verbs, "short", most=2 * LEAST)
+    verbs.redis.zadd(verbs.key("recordings"), {"short": 1})  # its time is over
     assert deposit(verbs, "o", most=2 * LEAST) == "OK"
-    assert verbs.redis.zcard(verbs.key("recordings")) == 2
+    assert counted(verbs) == ([b"long", b"o"], {b"": 2 * LEAST, b"long": LEAST, b"o": LEAST})
 
 
 def test_the_list_of_them_goes_with_the_last_one(verbs: Verbs) -> None:
     deposit(verbs, "m", keep_ms=KEEP_MS)
+    deposit(verbs, "n", keep_ms=1_000)
+    for key in ("recordings", "recorded"):
+        assert 1_000 < int(verbs.redis.pttl(verbs.key(key))) <= KEEP_MS
+
+
+def test_the_list_goes_with_its_sum_and_not_before(verbs: Verbs) -> None:
+    """Else what stood in it would count for as long as others come."""
+    deposit(verbs, "m", keep_ms=KEEP_MS)
+    verbs.accept(New("m"))
+    assert verbs.cancel("m") == ("OK", "CANCELLED")
     deposit(verbs, "n", keep_ms=1_000)
     assert 1_000 < int(verbs.redis.pttl(verbs.key("recordings"))) <= KEEP_MS
