@@ -12,7 +12,10 @@ from backend_loop.course import Course, Done, End, Plan, Reaction, Transition, f
 from backend_loop.table import C, F, P, R, S, W
 from shared.status import TERMINAL, ErrorCode, Reason, Status, WaitingFor
 
-CODES: Final = frozenset(str(code) for code in ErrorCode)
+TIMED_OUT: Final = "timed_out"
+"""The event of a row that is taken where what a state waits for does not come in time."""
+
+CODES: Final = {str(code): code for code in ErrorCode} | {TIMED_OUT: ErrorCode.TIMEOUT}
 """An event of this name that leads to FAILED gives the error its code."""
 
 NOT_SKIPPED: Final = frozenset({ErrorCode.DEADLINE, ErrorCode.UNDECODABLE, ErrorCode.TOO_MANY_TRANSITIONS})
@@ -163,7 +166,7 @@ def _arrive(  # noqa: PLR0913, PLR0917  a step has these parts
         end = End(go.result, go.freshness, None, Reason.REQUESTED)
         data = {"reason": Reason.REQUESTED}
         return compensation.leave(course, plan, C, end, data, now, answered=True, happened=happened)
-    code = ErrorCode(event) if event in CODES else ErrorCode.PERMANENT
+    code = CODES.get(event, ErrorCode.PERMANENT)
     fail = o.Fail("", result=go.result, freshness=go.freshness)
     return _fail(course, plan, now, code, go.detail or event, fail, answered=True, happened=happened)
 
@@ -188,9 +191,9 @@ def _wake(course: Course, plan: Plan, _signal: o.Wake, now: int, _chance: float)
     if course.status is W and early and course.waiting_for is not WaitingFor.PERMIT:
         return Reaction(course, ignored="not due: an entry of the inbox brought it here")
     if course.awaited is not None or course.join is not None:
-        if "timed_out" in plan.states[course.state].row:
-            return _take(course, plan, "timed_out", o.Go("timed_out"), now)
         late = "no " + course.awaited if course.awaited is not None else "not enough of its children"
+        if TIMED_OUT in plan.states[course.state].row:
+            return _take(course, plan, TIMED_OUT, o.Go(TIMED_OUT, detail=f"{late} came in time"), now)
         return _fail(course, plan, now, ErrorCode.TIMEOUT, f"{late} came in time")
     awake = course if course.status is R else course._replace(status=R, waiting_for=None, wake_at=None)
     if course.tried_at is None and plan.states[course.state].retry.max_elapsed_s is not None:

@@ -70,7 +70,8 @@ def test_a_day_is_skipped_and_a_deadline_too() -> None:
     began = time.monotonic()
     late = post().run(HOME).advance(86_401)
     assert late.error is not None
-    assert (late.error["message"], late.undone) == ("timed_out", ["PAYING"])
+    assert (late.error["code"], late.error["message"]) == ("timeout", "no PAID came in time")
+    assert late.undone == ["PAYING"]
     gone = post().run(HOME, deadline_s=80_000).advance(60_000).pause().advance(80_000)
     assert gone.status == "PAUSED", "a pause outlasts the deadline, by a day at most"
     gone.advance(6_400)
