@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from tests.ports import unused_port
 from tests.waiting import until
 
 COMMAND = {
@@ -29,7 +30,9 @@ class Stack:
         """Start it; `whole`: with the outside services, which a command of these tests has no use for."""
         self.folder = folder
         self.output = folder.parent / f"{folder.name}.{len(list(folder.parent.iterdir()))}.out"
-        given = {"DUALLOOP_STATE_DIR": str(folder), "DUALLOOP_PORT": "0", "DUALLOOP_DRAIN_S": "100"}
+        given = {"DUALLOOP_STATE_DIR": str(folder), "DUALLOOP_DRAIN_S": "100"}
+        # not what it would find itself, seconds before it listens there: who starts beside it might find the same
+        given |= {f"DUALLOOP_{name}PORT": str(unused_port()) for name in ("", "MQTT_", "HOME_", "OUTSIDE_")}
         given["DUALLOOP_MISSIONS"] = "backend_loop.missions.device_control"
         if not whole:
             given["DUALLOOP_OUTSIDE_URL"] = "http://127.0.0.1:9"  # a process less to start
