@@ -134,15 +134,23 @@ class Inspection:
 
     def _rules(self, record: Record) -> Rules:
         entry = self._catalogue.find(record["type"], number(record, "version"))
-        tries = entry.row.states.get(record["state"], {}).get("retry", {}).get("tries") if entry else None
+        state = entry.row.states.get(record["state"], {}) if entry else {}
         limits = self._settings
         return Rules(
-            tries=tries if isinstance(tries, int) else None,
+            tries=_tries(state),
+            undo_tries=_tries(state.get("undo")),
             future=entry is None and self._catalogue.find(record["type"]) is not None,
             pause_limit=round(limits.pause_limit_s * 1000),
             park_limit=round(limits.park_limit_s * 1000),
             lease=round(limits.lease_s * 1000),
         )
+
+
+def _tries(said: Any) -> int | None:
+    """What the catalogue says of a handler, which another release may have written."""
+    retry = said.get("retry") if isinstance(said, Mapping) else None
+    tries = retry.get("tries") if isinstance(retry, Mapping) else None
+    return tries if isinstance(tries, int) else None
 
 
 def _line(shard: int, record: Record) -> str:

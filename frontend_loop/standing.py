@@ -50,13 +50,14 @@ class Around:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What is set down elsewhere: tries of the present state, and limits in milliseconds.
+    """What is set down elsewhere: tries of the present state, and of its undo, and limits in milliseconds.
 
     Args:
         future: workers know the type, but not in this version.
     """
 
     tries: int | None
+    undo_tries: int | None
     future: bool
     pause_limit: int
     park_limit: int
@@ -98,7 +99,7 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         children=waited_for(course),
         blocked=_blocked(record, history),
         attempt=course.get("attempt", 1),
-        tries=rules.tries,
+        tries=rules.undo_tries if not ended and _ending(course) else rules.tries,
         run=number(record, "run", 1),
         entries=around.entries,
         owner=record.get("owner"),

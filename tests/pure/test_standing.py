@@ -38,7 +38,7 @@ def read(
         "entries": (),
     }
     events = [{"seq": n, "at": AT, "status": "WAITING", "state": "PAY", "data": data} for n, data in enumerate(history)]
-    rules = Rules(tries=5, future=False, pause_limit=1000, park_limit=2000, lease=6000)
+    rules = Rules(tries=5, undo_tries=1000, future=False, pause_limit=1000, park_limit=2000, lease=6000)
     return standing(
         "04A", fields | (record or {}), Around(**(near | around)), course or {}, events, result or {}, rules
     )
@@ -96,6 +96,15 @@ def test_what_is_undone_and_what_is_left_comes_from_the_document() -> None:
     assert found.ending == "FAILED with permanent in SHIP: no"
     cancelled = read({"status": "COMPENSATING"}, course | {"ending": {"status": "CANCELLED", "reason": "superseded"}})
     assert cancelled.ending == "CANCELLED (superseded)"
+
+
+def test_the_tries_of_an_undo_are_its_own() -> None:
+    undoing = {"attempt": 6, "ending": {"status": "CANCELLED", "reason": "requested"}}
+    for status in ("COMPENSATING", "PAUSED"):
+        assert read({"status": status}, undoing).tries == 1000
+    assert read({"status": "RUNNING"}, {"attempt": 2}).tries == 5
+    told = read({"status": "COMPENSATING", "waiting_for": "retry"}, undoing)
+    assert " for its retry (attempt 6 of 1000)" in why(told)
 
 
 def test_after_the_end_the_result_says_what_was_not_undone() -> None:
