@@ -16,6 +16,9 @@ CHANNELS: Final = range(1, 9)
 _BLOCK: Final = 32_768
 """Frames that are decoded at a time."""
 
+_ENDLESS: Final = b"\xff" * 4
+"""Length of a chunk that goes on to the end of the file."""
+
 
 class Raw(NamedTuple):
     """How bytes without a header are to be read: 16 bit, little endian."""
@@ -87,11 +90,28 @@ def _opened(data: bytes, raw: Raw | None) -> tuple[int, Iterator[Any]]:
         samples = np.frombuffer(data[:whole], "<i2").reshape(-1, raw.channels)
         return raw.rate, iter([samples.mean(axis=1, dtype=np.float32) / 32_768] if len(samples) else [])
     try:
-        file = soundfile.SoundFile(io.BytesIO(data))
+        file = soundfile.SoundFile(io.BytesIO(_closed(data)))
     except soundfile.LibsndfileError as fault:
         raise _unreadable(fault) from None
+    file.seekable = lambda: False  # else it looks for its place after each piece, and a FLAC stream's end has none
     _sane(file.samplerate, file.channels)
     return file.samplerate, _blocks(file)
+
+
+def _closed(data: bytes) -> bytes:
+    """A file that the decoder reads to its end, also where a WAV's writer could not go back and say how long it is.
+
+    Zero is what some leave there; of any other length that is wrong the decoder itself takes what there is.
+    """
+    if kind_of(data) != "WAV":
+        return data
+    at = 12
+    while data[at : at + 4] not in {b"data", b""}:
+        at += 8 + (size := int.from_bytes(data[at + 4 : at + 8], "little")) + size % 2
+    length, whole = data[at + 4 : at + 8], 8 + int.from_bytes(data[4:8], "little")
+    if length != bytes(4) or at + 8 < whole <= len(data):
+        return data  # there may be chunks behind sound that is really none
+    return data[: at + 4] + _ENDLESS + data[at + 8 :]
 
 
 def _blocks(file: Any) -> Iterator[Any]:

@@ -77,6 +77,30 @@ def test_a_stream_whose_header_promises_more_is_read_as_far_as_it_goes() -> None
     assert len(read(bytes(data[:-8_000]))) == RATE - 4_000
 
 
+@pytest.mark.parametrize("riff", [0, 36, 0xFFFF_FFFF])
+def test_a_wav_whose_writer_could_not_go_back_is_read_to_its_end(riff: int) -> None:
+    data = bytearray(file(16_000, "WAV", "PCM_16"))
+    data[4:8], data[40:44] = struct.pack("<I", riff), bytes(4)
+    assert len(read(bytes(data))) == RATE
+    more = data[:36] + b"LIST" + struct.pack("<I", 5) + b"INFO\0\0" + data[36:]  # a chunk of odd length before it
+    assert len(read(bytes(more))) == RATE
+
+
+@pytest.mark.parametrize("seconds", [0.5, 32_768 / RATE, 3.0])
+def test_a_flac_stream_is_read_to_its_end(seconds: float) -> None:
+    data = bytearray(file(RATE, "FLAC", "PCM_16", sound=tone(RATE, seconds)))
+    data[21] &= 0xF0  # how many samples it has, of which a pipe's writer knows nothing
+    data[22:26] = bytes(4)
+    assert len(read(bytes(data))) == round(seconds * RATE)
+
+
+def test_a_wav_without_sound_has_none_whatever_stands_behind_it() -> None:
+    data = bytearray(file(16_000, "WAV", "PCM_16", sound=np.zeros(0)) + b"LIST" + struct.pack("<I", 400) + bytes(400))
+    data[4:8] = struct.pack("<I", len(data) - 8)
+    with pytest.raises(Refusal, match="no audio in it"):
+        read(bytes(data))
+
+
 @pytest.mark.parametrize(
     ("data", "raw", "code"),
     [
