@@ -169,8 +169,8 @@ def _leftover_gone(folder: Path) -> int:
             raise Refusal(f"A Redis server without an owner still runs in {folder}: stop it, then try again.")
         if not asked and record and waited > _LEFTOVER_S / 10:
             asked = True
-            with contextlib.suppress(redis.RedisError), redis.Redis.from_url(record.url) as client:
-                client.shutdown()
+            with contextlib.suppress(redis.RedisError), redis.Redis.from_url(record.url, socket_timeout=2) as client:
+                client.shutdown()  # one that is frozen does not even answer
         time.sleep(_STEP_S)
     return lock
 

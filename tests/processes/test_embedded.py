@@ -1,8 +1,10 @@
 """The Redis that comes along: one server per state folder, whoever starts it, however its holder ends."""
 
 import contextlib
+import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from dualloop.embedded import LONGEST_SOCKET_PATH, embedded_redis, hold_redis, r
 from dualloop.errors import Refusal
 from dualloop.redis_program import bundled_program, find_program, on_path
 from dualloop.state_folder import state_folder
+from shared.file_lock import try_lock
 from tests.waiting import until
 
 DEBIAN = on_path("redis-server")
@@ -135,6 +138,22 @@ def test_a_server_that_outlived_its_holder_is_ended_before_the_next_one_starts(u
     with client(second.url) as one:
         assert one.get("kept") == b"yes"
     assert server_pid(url) != pid
+
+
+def test_one_that_outlived_its_holder_and_is_frozen_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("dualloop.embedded._LEFTOVER_S", 0.1)
+    folder = tmp_path / "redis"
+    folder.mkdir(mode=0o700)
+    told = {"url": f"unix://{folder}/s", "brand": "Valkey", "version": (9, 0, 0), "holder": 1}
+    (folder / "server.json").write_text(json.dumps(told))
+    lock = try_lock(folder / "server.lock")
+    assert lock is not None
+    with socket.socket(socket.AF_UNIX) as frozen:
+        frozen.bind(f"{folder}/s")
+        frozen.listen()
+        with pytest.raises(Refusal, match="A Redis server without an owner still runs"):
+            hold_redis(tmp_path)
+    os.close(lock)
 
 
 def test_a_killed_server_leaves_its_data(tmp_path: Path) -> None:
