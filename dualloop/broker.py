@@ -5,6 +5,7 @@ home has a broker of its own: `DUALLOOP_MQTT_URL` names it, and this one is not 
 """
 
 import asyncio
+import contextlib
 import logging
 import signal
 from typing import Final
@@ -21,6 +22,8 @@ log = logs.get(__name__)
 
 MOST: Final = 1_000
 """Connections at a time."""
+END_S: Final = 1.0
+"""How long the library may take to end: it waits for its readers, which may not have heard (3.11) that they shall."""
 
 
 def run(settings: Settings) -> None:
@@ -53,4 +56,6 @@ async def _serve(settings: Settings) -> None:
         await stop.wait()
     finally:
         url.unlink(missing_ok=True)
-        await broker.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await broker.shutdown()

@@ -10,15 +10,17 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import amqtt.broker  # type: ignore[import-untyped]
 import pytest
 
 from dualloop.address import running_broker
+from dualloop.broker import _serve
 from dualloop.doctor.broker import broker as examined
 from dualloop.lifeline import ends_with_parent
 from shared.settings import Settings
 from tests.home import Home, running_home
 from tests.mqtt import Wire, wire
-from tests.waiting import until
+from tests.waiting import eventually, until
 
 
 @contextlib.contextmanager
@@ -83,6 +85,22 @@ async def test_a_home_lives_on_it_and_is_missed_when_it_is_killed_and_when_it_go
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     assert running_broker(tmp_path) is None
+
+
+async def test_it_ends_also_where_the_library_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends, told = amqtt.broker.Broker.shutdown, list[amqtt.broker.Broker]()
+
+    async def goes_on(broker: amqtt.broker.Broker) -> None:
+        told.append(broker)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("amqtt.broker.Broker.shutdown", goes_on)
+    monkeypatch.setattr("dualloop.broker.END_S", 0.01)
+    serving = asyncio.create_task(_serve(Settings(state_dir=tmp_path, _env_file=None)))
+    await eventually(lambda: running_broker(tmp_path) or serving.done())
+    os.kill(os.getpid(), signal.SIGTERM)
+    await serving
+    await ends(*told)
 
 
 def test_a_port_that_is_taken_is_told_in_a_sentence(tmp_path: Path) -> None:
