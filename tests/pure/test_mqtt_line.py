@@ -37,7 +37,7 @@ def test_a_device_is_there_where_it_and_its_bridge_are() -> None:
     for word in ("offline", "online"):
         say(lamp, {"state": word}, "zigbee2mqtt/bridge/state")
         offline.append(lamp.offline)
-    assert offline == [False, True, False], "and it is, as long as nobody says otherwise"
+    assert offline == [None, "zigbee2mqtt/bridge/state", None], "and it is, as long as nobody says otherwise"
 
 
 def test_one_that_has_two_ways_is_there_by_either() -> None:
@@ -50,7 +50,7 @@ def test_one_that_has_two_ways_is_there_by_either() -> None:
     for topic, word in (("wifi", "offline"), ("cable", "online"), ("cable", "offline")):
         plug.hear(topic, word, retained=True, now=1_000)
         offline.append(plug.offline)
-    assert offline == [True, False, True]
+    assert offline == ["wifi", None, "wifi"]
 
 
 def test_a_reading_has_the_limits_that_are_numbers() -> None:
@@ -68,7 +68,7 @@ def test_what_was_said_of_who_is_there_ends_with_the_connection() -> None:
     say(lamp, {"state": "ON"})
     lamp.there.set()
     lamp.lose_touch()
-    assert not lamp.offline
+    assert lamp.offline is None
     assert lamp.reported_at is None
     assert not lamp.there.is_set()
     assert lamp.tracker.values == {"power": "on"}, "it is remembered"

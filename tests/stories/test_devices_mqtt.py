@@ -1,6 +1,7 @@
 """The MQTT adapter against a real broker, and devices that behave as they are told to."""
 
 import asyncio
+import contextlib
 import time
 
 import pytest
@@ -14,9 +15,10 @@ from backend_loop.devices.protocol import (
     DeviceRefused,
     DeviceUnreachable,
     OldFence,
+    Reading,
     UnknownEntity,
 )
-from shared.clock import now_ms
+from shared.clock import now_ms, parse_rfc3339
 from tests.mqtt import wire
 from tests.mqtt_lamp import Lamp, devices_on, lamp_on, soon
 from tests.waiting import eventually
@@ -204,7 +206,7 @@ async def test_a_lamp_that_is_said_to_be_away_is_asked_all_the_same(lamp: Lamp, 
     assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "off"
     lamp.answers = False
     began = time.monotonic()
-    with pytest.raises(DeviceUnreachable, match=f"{LAMP} is offline"):
+    with pytest.raises(DeviceUnreachable, match=f"{LAMP} is offline, says {lamp.topic}/availability"):
         await devices.observe(LAMP, deadline=soon(60))
     assert time.monotonic() - began < 30
 
@@ -250,16 +252,74 @@ async def test_who_is_in_the_inventory_and_not_announced_is_unreachable_for_now(
         assert (await devices.observe("light.stairs", deadline=soon())).value["power"] == "off"
 
 
-async def test_who_is_announced_later_is_heard_and_who_is_gone_is_not_there(lamp: Lamp, devices: MqttDevices) -> None:
+async def test_who_is_announced_later_is_heard(lamp: Lamp, devices: MqttDevices) -> None:
     await devices.observe(LAMP, deadline=soon())
     hall = Lamp(lamp.line, "hall")
     await lamp.begin(hall)
     await eventually(lambda: "light.hall" in devices.known())
     assert (await devices.observe("light.hall", deadline=soon())).value["power"] == "off"
+
+
+async def test_an_empty_list_takes_nobody_away_who_answers(lamp: Lamp, devices: MqttDevices) -> None:
+    before = await devices.observe(LAMP, deadline=soon())
+    await lamp.line.say("zigbee2mqtt/bridge/devices", [], retain=True)
+    await eventually(lambda: not devices.known())
+    assert (await devices.observe(LAMP, deadline=soon())).version == before.version
+    await devices.act(ON, key="k", fence=1, deadline=soon())
+    assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "on"
+    await lamp.begin()
+    await eventually(lambda: LAMP in devices.known())
+    assert (await devices.observe(LAMP, deadline=soon())).changes["power"].by == "command"
+
+
+async def test_of_who_is_announced_no_more_and_does_not_answer_it_is_said_since_when(
+    lamp: Lamp, devices: MqttDevices
+) -> None:
+    await devices.observe(LAMP, deadline=soon())
+    since, hall = now_ms(), Lamp(lamp.line, "hall")
     await hall.begin()
-    await eventually(lambda: LAMP not in devices.known())
-    with pytest.raises(UnknownEntity):
-        await devices.observe(LAMP, deadline=soon())
+    await eventually(lambda: [*devices.known()] == ["light.hall"])
+    lamp.answers = False
+    with pytest.raises(DeviceUnreachable, match=r"not announced .* since .*, and does not") as gone:
+        await devices.observe(LAMP, deadline=soon(600))
+    told = str(gone.value).partition(" since ")[2].partition(",")[0]
+    assert since <= parse_rfc3339(told) <= now_ms()
+    await hall.hand(state="ON")
+    await hall.begin()  # once more without it: that is no other moment
+    with pytest.raises(DeviceUnreachable, match=told):
+        await devices.observe(LAMP, deadline=soon(600))
+
+
+async def test_who_is_there_has_the_name_and_not_who_had_it_before(lamp: Lamp, devices: MqttDevices) -> None:
+    await devices.observe(LAMP, deadline=soon())
+    renamed = Lamp(lamp.line, "kitchen lamp")
+    renamed.state["state"] = "ON"
+    assert renamed.entity == "light.kitchen lamp"
+    await renamed.begin()
+    await eventually(lambda: [one.wire for one in devices.known().values()] == [renamed.topic])
+    assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "on"
+
+
+async def test_a_sensor_that_is_announced_no_more_shows_what_it_has_said_since(mqtt_url: str) -> None:
+    async with lamp_on(mqtt_url, access=3) as lamp, devices_on(mqtt_url) as devices:
+        await eventually(lambda: LAMP in devices.known())
+        await lamp.hand(state="ON")
+        await lamp.line.say("zigbee2mqtt/bridge/devices", [], retain=True)
+        await eventually(lambda: not devices.known())
+        with pytest.raises(DeviceUnreachable, match="is not announced to the MQTT broker since"):
+            await devices.observe(LAMP, deadline=soon())
+        since = now_ms()
+        await lamp.hand(state="OFF")
+        reading = await eventually(lambda: _told(devices))
+        assert reading is not None
+        assert reading.value["power"] == "off"
+        assert reading.observed_at >= since
+
+
+async def _told(devices: MqttDevices) -> Reading | None:
+    with contextlib.suppress(DeviceUnreachable):
+        return await devices.observe(LAMP, deadline=soon())
+    return None
 
 
 async def test_messages_that_are_no_text_or_no_sense_cost_nothing(lamp: Lamp, devices: MqttDevices) -> None:

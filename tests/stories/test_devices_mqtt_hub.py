@@ -1,6 +1,7 @@
 """The MQTT adapter's connection: what it does when it is busy, interrupted, tripped or cut off."""
 
 import asyncio
+import socket
 import time
 from typing import Any
 
@@ -8,7 +9,9 @@ import aiomqtt
 import pytest
 
 from backend_loop.devices.mqtt.device import MqttDevices
+from backend_loop.devices.mqtt.hub import Hub
 from backend_loop.devices.protocol import Command, DeviceUnreachable, UnknownEntity
+from shared.mqtt import MqttUrl
 from tests.mqtt import Broker
 from tests.mqtt_lamp import Lamp, devices_on, lamp_on, soon
 from tests.waiting import eventually
@@ -171,6 +174,45 @@ async def test_who_was_asked_when_the_broker_went_is_not_blamed_for_it(own_mosqu
             assert not devices._hub.lines[lamp.topic].silent, "it is given its time as ever"
         with pytest.raises(DeviceUnreachable, match=r"is not there \(.*(refused|[Dd]isconnected)"):
             await devices.observe(LAMP, deadline=soon(0.1))
+
+
+async def test_a_broker_that_forgot_who_changed_what_is_told_again(own_mosquitto: Broker) -> None:
+    changes = "dualloop/changes/zigbee2mqtt/kitchen/lamp"
+    async with devices_on(own_mosquitto.url) as devices, devices_on(own_mosquitto.url) as others:
+        async with lamp_on(own_mosquitto.url) as lamp:
+            assert await eventually(lambda: _shown(devices))
+            assert await eventually(lambda: _shown(others))
+            await lamp.hand(state="ON")
+            told = await lamp.line.hear(changes)
+        own_mosquitto.restart()
+        async with lamp_on(own_mosquitto.url) as lamp:
+            again = await lamp.line.hear(changes)
+            assert again.json["changes"]["power"]["version"] == told.json["changes"]["power"]["version"]
+            assert again.json["changes"]["power"]["by"] == "hand"
+
+
+async def test_a_broker_that_remembers_is_not_told_again(own_mosquitto: Broker) -> None:
+    changes = "dualloop/changes/zigbee2mqtt/kitchen/lamp"
+    async with lamp_on(own_mosquitto.url) as lamp, devices_on(own_mosquitto.url) as devices:
+        assert await eventually(lambda: _shown(devices))
+        await lamp.hand(state="ON")
+        await lamp.line.hear(changes)
+        assert devices._hub._client is not None
+        connected_at, since = devices._hub.connected_at, await lamp.line.settled()
+        devices._hub._client._client.socket().shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+        await eventually(lambda: devices._hub.connected_at != connected_at and devices._hub._ready.is_set())
+        assert devices._hub._retained == {lamp.topic}
+        assert not devices._hub._untold
+        await lamp.line.settled()
+        assert not [one for one in lamp.line.heard[since:] if one.topic == changes]
+
+
+def test_a_mark_that_comes_late_shows_that_marks_come() -> None:
+    hub = Hub(MqttUrl("127.0.0.1", 1), ["zigbee2mqtt"], "homeassistant")
+    hub._hears_itself = False
+    hub._take(f"dualloop/hubs/{hub._identifier}", "7", retained=False)
+    assert hub._hears_itself
+    assert not hub._mark.is_set(), "and it is not taken for another one"
 
 
 async def test_a_connection_that_is_cut_comes_back_by_itself(own_mosquitto: Broker) -> None:

@@ -312,6 +312,6 @@ async def test_a_home_that_is_not_simulated_is_read_by_a_worker_for_the_command_
     (lamp,) = (row for row in rows if LAMP in row)
     assert {"on", "35"} <= {word.strip(",") for word in lamp}
     (oven,) = (row for row in rows if OVEN in row)
-    assert oven[-3:] == [OVEN, "is", "offline"]
+    assert oven[-5:] == [OVEN, "is", "offline,", "says", "tele/oven/LWT"]
     assert "Shows" in await say("show", LAMP)
     assert f"{OVEN} is offline" in await say("show", OVEN)

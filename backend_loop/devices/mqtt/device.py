@@ -107,7 +107,8 @@ class MqttDevices:
     def known(self) -> dict[str, Described]:
         """Who is there, by entity."""
         lines = self._hub.lines
-        return {entity: lines[wire].described for entity, wire in self._named().items() if wire in lines}
+        named = {entity: lines[wire] for entity, wire in self._named().items() if wire in lines}
+        return {entity: line.described for entity, line in named.items() if line.gone_at is None}
 
     async def observe(self, entity: str, *, deadline: float, traceparent: str | None = None) -> Reading:  # noqa: ARG002  of the protocol
         """See `Device.observe`; a device that cannot be asked shows what it said last, with its age."""
@@ -157,8 +158,11 @@ class MqttDevices:
     def _named(self) -> dict[str, str]:
         bindings = self._bindings()
         if self._of != (self._hub.revision, bindings):
-            devices = {wire: line.described for wire, line in self._hub.lines.items()}
-            self._entities, self._of = entities(devices, bindings), (self._hub.revision, dict(bindings))
+            lines = self._hub.lines.items()
+            there = {wire: line.described for wire, line in lines if line.gone_at is None}
+            gone = {wire: line.described for wire, line in lines if line.gone_at is not None}
+            self._entities = entities(gone, bindings) | entities(there, bindings)  # who is there has the name
+            self._of = (self._hub.revision, dict(bindings))
         return self._entities
 
     async def _line(self, entity: str, deadline: float) -> Line:
@@ -177,8 +181,8 @@ class MqttDevices:
         return line
 
     def _reported(self, entity: str, line: Line) -> Reading:
-        if line.offline:
-            raise DeviceUnreachable(f"{entity} is offline")
+        if line.offline or (line.gone_at is not None and line.silent):
+            raise _unreachable(entity, line)
         if not line.tracker.values:
             raise DeviceUnreachable(f"{entity} cannot be asked, and has said nothing yet")
         # what the broker retained is at least as old as the connection
@@ -216,8 +220,8 @@ class MqttDevices:
             return line.reading(look.stale_at)
         if asked > MOST_ASKS:
             return line.reading(now_ms())
-        away, line.silent = line.offline, True
-        raise DeviceUnreachable(f"{entity} is offline" if away else f"{entity} gave no answer")
+        line.silent = True
+        raise _unreachable(entity, line)
 
     async def _ask(self, entity: str, line: Line, look: Look) -> None:
         try:
@@ -239,6 +243,16 @@ class MqttDevices:
                 await self._hub.publish(message.topic, message.payload, qos=0)
         except aiomqtt.MqttError as error:
             raise ActUnknown(f"{entity} may have been told: {error}") from error
+
+
+def _unreachable(entity: str, line: Line) -> DeviceUnreachable:
+    """Of one that does not answer, with what is known about why."""
+    if line.gone_at is not None:
+        since = rfc3339(line.gone_at)
+        return DeviceUnreachable(f"{entity} is not announced to the MQTT broker since {since}, and does not answer")
+    return DeviceUnreachable(
+        f"{entity} is offline, says {line.offline}" if line.offline else f"{entity} gave no answer"
+    )
 
 
 def _newest(entity: str, line: Line, fence: int) -> None:

@@ -12,7 +12,7 @@ import aiomqtt
 from backend_loop.devices.mqtt import changes
 from backend_loop.devices.mqtt.book import Book
 from backend_loop.devices.mqtt.bridge_clock import BridgeClock
-from backend_loop.devices.mqtt.dialects.described import Message, mapping, number
+from backend_loop.devices.mqtt.dialects.described import Described, Message, mapping, number
 from backend_loop.devices.mqtt.line import Line, Look
 from shared.clock import now_ms
 from shared.logs import get
@@ -25,9 +25,9 @@ ACTS: Final = "dualloop/acts"
 ANSWERS: Final = "dualloop/answers"
 CHANGES: Final = "dualloop/changes"
 HUBS: Final = "dualloop/hubs"
-"""Where a hub says something to itself: when that comes, all that the broker had to send before has come.
+"""Where a hub says a number to itself, once it has subscribed, and before it asks.
 
-Nothing, once it has subscribed; the number of a look, before it asks.
+When that comes, all that the broker had to send before has come.
 """
 
 AT_MOST_ONCE: Final = 0
@@ -40,6 +40,9 @@ SETTLE_S: Final = 5.0
 CONNECT_S: Final = 3.0
 AT_ONCE: Final = 50
 """Topics in one subscription."""
+
+MOST_GONE: Final = 1_000
+"""Devices that are announced no more and known still; beyond it, who has gone first is forgotten."""
 
 CAP_S: Final = 5.0
 """Longest pause before the broker is tried again."""
@@ -67,8 +70,9 @@ class Hub:
         self._session = contextlib.AsyncExitStack()
         self._client: aiomqtt.Client | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._asking, self._looked, self._hears_itself = dict[str, Look](), count(1), True
+        self._asking, self._marks, self._hears_itself = dict[str, Look](), count(1), True
         self._nudge, self._mark, self._ready = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._settling, self._retained = "", set[str]()
         self.trouble = "not connected yet"
         """Why there is no connection, where there is none."""
         self.connected_at = 0
@@ -109,7 +113,7 @@ class Hub:
             aiomqtt.MqttError: there is no connection.
         """
         if self._hears_itself and not look.posed:
-            mark = str(next(self._looked))
+            mark = str(next(self._marks))
             self._asking[mark] = look
             await self.publish(f"{HUBS}/{self._identifier}", mark, qos=0)
         else:
@@ -187,25 +191,33 @@ class Hub:
     async def _settle(self, client: aiomqtt.Client) -> None:
         """Hear who is there, then how they were; only then may anybody ask."""
         self.connected_at = now_ms()
+        self._retained.clear()
         own = f"{HUBS}/{self._identifier}"
         await client.subscribe(
             [(topic, AT_MOST_ONCE) for topic in (own, *self._book.topics, f"{ACTS}/#", f"{ANSWERS}/#")]
         )
         await self._marked(client, own)
         await self._listen()
-        await self._marked(client, own)
+        if await self._marked(client, own):
+            self._remind()
         self._ready.set()
 
-    async def _marked(self, client: aiomqtt.Client, own: str) -> None:
+    async def _marked(self, client: aiomqtt.Client, own: str) -> bool:
         self._mark.clear()
-        await client.publish(own, b"", qos=1)
-        try:
-            async with asyncio.timeout(SETTLE_S):
-                await self._mark.wait()
-            self._hears_itself = True
-        except TimeoutError:
-            self._hears_itself = False  # it may be forbidden: then nobody waits for a mark
-            log.warning("broker slow to send what it has retained", broker=str(self.url))
+        self._settling = str(next(self._marks))
+        await client.publish(own, self._settling.encode(), qos=1)
+        if await _set(self._mark, SETTLE_S):
+            return True
+        self._hears_itself = False  # it may be forbidden: then nobody waits for a mark
+        log.warning("broker slow to send what it has retained", broker=str(self.url))
+        return False
+
+    def _remind(self) -> None:
+        """Tell a broker again what it has forgotten of who changed what: one that began anew has nothing retained."""
+        known = {wire for wire, line in self.lines.items() if line.tracker.changes}
+        if forgotten := known - self._retained:
+            self._untold |= dict.fromkeys(sorted(forgotten))
+            self._nudge.set()
 
     async def _listen(self) -> None:
         """Take in who was announced, once for all of them, and subscribe to what new devices say."""
@@ -272,9 +284,8 @@ class Hub:
         if line is None:
             return True
         if kind == "changes":
-            if text and line.tracker.adopt(changes.read(text, now_ms()) or {}):
-                self._untold[wire] = None
-                self._nudge.set()
+            if text:
+                self._changed(wire, line, changes.read(text, now_ms()) or {})
         elif not retained:
             told = mapping(text)
             if kind == "answers":
@@ -284,30 +295,57 @@ class Hub:
                 line.tracker.announce(told["key"], int(fence or 0), plain, now_ms())
         return True
 
+    def _changed(self, wire: str, line: Line, told: Mapping[str, changes.Moved]) -> None:
+        """Somebody has told who changed what, now or long ago."""
+        self._retained.add(wire)
+        if line.tracker.adopt(told):
+            self._untold[wire] = None
+            self._nudge.set()
+        else:
+            self._untold.pop(wire, None)  # all that is known here stands there
+
     def _came_back(self, mark: str) -> None:
-        if not mark:
+        self._hears_itself = True
+        if mark == self._settling:
             self._mark.set()
         elif (look := self._asking.get(mark)) is not None:
             look.posed = True
 
     def _announced(self) -> None:
-        """Somebody was announced: new ones are taken in, the gone forgotten, the rest stay as they are."""
+        """Somebody was announced: new ones are taken in, the gone are known as such, the rest stay as they are."""
         devices = self._book.devices()
-        if devices == {wire: line.described for wire, line in self.lines.items()}:
+        if devices == {wire: line.described for wire, line in self.lines.items() if line.gone_at is None}:
             return
         lines = dict[str, Line]()
         for wire, device in devices.items():
             line = self.lines.get(wire)
             if line is None:
                 line = Line(device, self._clocks.setdefault(device.bridge, BridgeClock()))
-            elif line.described != device:
-                line.redescribe(device)
+            line.appear(device)
             lines[wire] = line
-        self.lines, self._routes = lines, {}
-        for wire, line in lines.items():
+        self.lines, self._routes = lines | self._gone(devices), {}
+        bridges = {line.described.bridge for line in self.lines.values()}
+        self._clocks = {bridge: clock for bridge, clock in self._clocks.items() if bridge in bridges}
+        for wire, line in self.lines.items():
             for topic in (f"{CHANGES}/{wire}", *line.described.topics):
                 self._routes.setdefault(topic, []).append(line)
         self.revision += 1
+
+    def _gone(self, devices: Mapping[str, Described]) -> dict[str, Line]:
+        """Who is announced no more, but those who speak by another name now.
+
+        That somebody is gone is a word and no proof: anybody may publish an empty list, and a bridge may have lost its.
+        """
+        speak = {topic for device in devices.values() for topic in device.topics}
+        gone = {
+            wire: line
+            for wire, line in self.lines.items()
+            if wire not in devices and line.described.topics[0] not in speak
+        }
+        for line in gone.values():
+            line.vanish(now_ms())
+        newest = sorted(gone.items(), key=lambda one: one[1].gone_at or 0, reverse=True)
+        return dict(newest[:MOST_GONE])
 
 
 def _is_plain(value: object) -> bool:

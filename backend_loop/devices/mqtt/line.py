@@ -101,16 +101,30 @@ class Line:
         self._told = Succession(clock)
         self.exact = False
         """It tells when what it says was so, which says more than any mark."""
+        self.gone_at: int | None = None
+        """Since when it is announced no more (epoch milliseconds). It is asked even so: who answers is there."""
         self._available = dict[str, bool]()
 
     def _tracker(self) -> Tracker:
         return Tracker(self.described.sets, optimistic=bool(self.described.askable))
 
     @property
-    def offline(self) -> bool:
-        """Whether it is said not to be there."""
-        said = self._available.values()
-        return bool(said) and not (any(said) if self.described.any_way else all(said))
+    def offline(self) -> str | None:
+        """The topic on which it is said not to be there: its own, or that of its bridge; None: nobody says so."""
+        away = [topic for topic, here in self._available.items() if not here]
+        return away[0] if away and (len(away) == len(self._available) or not self.described.any_way) else None
+
+    def appear(self, described: Described) -> None:
+        """It is announced: for the first time, again, or anew."""
+        if self.gone_at is not None:
+            self.gone_at, self.silent = None, False
+        if described != self.described:
+            self.redescribe(described)
+
+    def vanish(self, now: int) -> None:
+        """It is announced no more."""
+        if self.gone_at is None:
+            self.gone_at, self.silent = now, True
 
     def redescribe(self, described: Described) -> None:
         """It was announced anew, and is not quite what it was."""
