@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from pydantic_core import from_json, to_json
 
@@ -81,16 +81,15 @@ def _text(raw: bytes) -> str:
     return shortened(raw.decode(errors="replace"), LONGEST_RAW)
 
 
-def write(path: Path, items: Iterable[Item]) -> Tally:
+def write(stream: IO[bytes], items: Iterable[Item]) -> Tally:
     """Write a chunk."""
     rows = rejected = 0
-    with path.open("wb") as stream:
-        for item in items:
-            stream.write(to_json(item) + b"\n")
-            if item.row is None:
-                rejected += 1
-            else:
-                rows += 1
+    for item in items:
+        stream.write(to_json(item) + b"\n")
+        if item.row is None:
+            rejected += 1
+        else:
+            rows += 1
     return Tally(rows, rejected)
 
 

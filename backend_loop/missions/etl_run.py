@@ -13,7 +13,7 @@ also where the run fails or is cancelled later; a replay loads the rest.
 import asyncio
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -24,7 +24,7 @@ from pydantic_core import to_json
 from backend_loop.database import connect, until_free
 from backend_loop.etl import chunk_file, source
 from backend_loop.etl.account import ROUND, Account, account
-from backend_loop.etl.chunk_file import Tally
+from backend_loop.etl.chunk_file import Item
 from backend_loop.etl.job import Job
 from backend_loop.etl.records import SourceError
 from backend_loop.etl.rows import reading
@@ -94,7 +94,7 @@ class EtlExtract(Mission):
         file = _file(tools, EXTRACTED)
         with source.opened(tools.data, chunk.job.source, chunk.stamp) as (stream, _):
             found = records(stream, chunk.job, chunk.piece)
-        return _done(file, chunk_file.write(file.path, chunk_file.extracted(reading(chunk.job, chunk.columns), found)))
+        return _written(file, chunk_file.extracted(reading(chunk.job, chunk.columns), found))
 
 
 class EtlTransform(Mission):
@@ -111,7 +111,7 @@ class EtlTransform(Mission):
     def transform(self, tools: Tools) -> Outcome:
         """What was rejected before is handed on too."""
         file, extracted = _file(tools, TRANSFORMED), chunk_file.read(_place(tools, EXTRACTED))
-        return _done(file, chunk_file.write(file.path, chunk_file.transformed(tools.payload.job, extracted)))
+        return _written(file, chunk_file.transformed(tools.payload.job, extracted))
 
 
 class EtlLoad(Mission):
@@ -153,7 +153,10 @@ def _file(tools: Tools, what: str) -> File:
     return tools.files.file(place.parent.name, place.name, tools.fence, tools.check)
 
 
-def _done(file: File, tally: Tally) -> Go:
+def _written(file: File, items: Iterable[Item]) -> Go:
+    """Begun anew, so that what an earlier try has left does not fill the disk."""
+    with file.resume(0) as stream:
+        tally = chunk_file.write(stream, items)
     file.publish()
     return Go("done", result=tally._asdict())
 
@@ -234,6 +237,7 @@ class EtlRun(Mission):
         except sqlite3.OperationalError as error:
             return until_free(tools, error, standing.through + standing.lost, survey.rows)
         if standing.spent is not None:
+            await asyncio.to_thread(_tidy, tools)  # a replay extracts anew what is not in
             return Fail(standing.spent, result=context.result)
         return Go("moved")
 
@@ -301,7 +305,7 @@ def _left(folder: Path, n: int, piece: Piece, why: str) -> bytes:
     return b"".join(rejects)
 
 
-def _tidy(tools: StepTools[Any, Any]) -> None:
+def _tidy(tools: StepTools[Any, Any] | Toolbox[Any, Any]) -> None:
     folder = tools.files.of(tools.task_id)
     for place in (*folder.glob("chunk-*"), *folder.glob(".chunk-*")):
         place.unlink(missing_ok=True)

@@ -157,7 +157,8 @@ def test_of_two_rows_with_one_key_the_first_stays() -> None:
 
 def test_a_chunk_comes_back_from_its_file_and_is_counted(tmp_path: Any) -> None:
     items = [Item(2, "1,é\0\n", {"id": 1, "name": "é\0\n"}), Item(4, "x", None, "it is no csv"), Item(5, "", {"id": 2})]
-    assert write(tmp_path / "chunk", items) == (2, 1)
+    with (tmp_path / "chunk").open("wb") as stream:
+        assert write(stream, items) == (2, 1)
     assert list(read(tmp_path / "chunk")) == items
     assert items[1].told() == b'{"line":4,"reason":"it is no csv","raw":"x"}\n'
 

@@ -85,6 +85,7 @@ def test_its_children_are_told_apart_from_those_of_a_run_before_a_replay() -> No
         {"line": 4, "reason": "etl.load ended FAILED: OperationalError: integer overflow (try 5 of 5)", "rows": 1},
         {"line": 6, "reason": "not loaded: 2 of 5 items failed, and 1 may", "rows": 1},
     ]
+    assert [path.name for path in Path("it/files", mission.task_id).iterdir()] == ["rejects.jsonl"]
     with closing(sqlite3.connect("it/it.sqlite")) as db:
         db.execute("DROP TRIGGER breaks")
     mission.replay().run()
