@@ -80,7 +80,7 @@ class VoiceSession:
 
     @property
     def ended(self) -> bool:
-        """Whether the client has said that nothing more will come."""
+        """Whether the client has said that nothing more will come, or who listens that this was all."""
         return self._ended
 
     async def open(self, front: str) -> None:
@@ -94,7 +94,7 @@ class VoiceSession:
         self._took(await self._link.run("speak", self._prefix, "open", self.id, KEEP_MS, self._share, front, head))
 
     async def push(self, samples: bytes) -> None:
-        """More of what is said; what comes after the final text is dropped.
+        """More of what is said; what comes after its end is dropped, and then it has `ended`, whoever goes on sending.
 
         Raises:
             Problem: 413, or 503.
@@ -102,7 +102,10 @@ class VoiceSession:
         """
         self._until = min(self._clock() + QUIET_S, self._by)
         item = (self.id, KEEP_MS, self._share, self._most, samples)
-        self._took(await self._link.run("speak", self._prefix, "push", *item))
+        answer = await self._link.run("speak", self._prefix, "push", *item)
+        self._took(answer)
+        if answer == b"OVER":
+            await self.end()
 
     async def end(self) -> None:
         """Nothing more is said.

@@ -112,6 +112,8 @@ class VoiceSession:
             said = await self._listen(group)
         except ServiceRefused as fault:
             return {"problem": "refused", "detail": str(fault)}
+        with contextlib.suppress(RedisAwayError):  # what comes meanwhile is let pass
+            await self._place.run("over", self._place.id)
         if self._early is not None and self._early[0] == said:
             return await self._early[1]
         return await self._understand(said)

@@ -5,11 +5,12 @@
 --           drop: 2 id                                              likewise, once it is through with it
 --           take: 2 owner 3 ms that it holds them 4 how many
 --           pull: 2 owner 3 ms that it goes on to hold it 4 id 5 how many pieces it has
+--           over: 2 owner 3 id: somebody has said all, though he may send on, as open microphones do
 --           say:  2 owner 3 id 4 what was understood, JSON 5 1: that is all
 --           quit: 2 owner, ids: it listens to these no more
 -- Answers   look: {OK, ms for which nobody has listened, what was understood or ''} or GONE
 --           take: id, how to listen, of each · pull: {OK, 1: there will be no more, pieces} or GONE
---           say: OK or GONE · drop, quit: OK
+--           over, say: OK or GONE · drop, quit: OK
 -- Invariant one listens at a time: who has taken a session has it as long as he pulls, and for his time after that; then
 --           whoever comes takes it, from its first piece on. What is understood once for all stays so.
 -- Guarded by tests/redis/mutants.txt: test_speak.py
@@ -65,6 +66,10 @@ if verb == 'pull' then
   call('ZADD', streams, 'XX', now + ARGV[3], id)
   local pieces = call('LRANGE', spoken(id), ARGV[5], ARGV[5] + MOST - 1)
   return {'OK', #pieces < MOST and m[3] or '', pieces}
+end
+if verb == 'over' then
+  call('HSET', stream(id), 'ended', 1)
+  return 'OK'
 end
 if ARGV[5] == '1' then
   call('HSET', stream(id), 'final', ARGV[4])

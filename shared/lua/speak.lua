@@ -3,7 +3,7 @@
 -- ARGV      1 verb  2 id of the session  3 ms to keep it  4 share of maxmemory beyond which nothing is taken, and then
 --           open: 5 foreground 6 how to listen, JSON
 --           push: 5 bytes that all of it may have 6 samples
--- Answers   OK · FULL (no room) · push: GONE (there is no such session), LONG (it has too many bytes), OVER (it was understood)
+-- Answers   OK · FULL (no room) · push: GONE (there is no such session), LONG (it has too many bytes), OVER (all was said)
 -- Invariant a session, and all that was said in it, lives for so long at most after its foreground's last word. It has one
 --           who listens, or stands open to all. Not allow-oom: a full Redis takes in nothing new.
 -- Guarded by tests/redis/mutants.txt: test_speak.py
@@ -16,9 +16,9 @@ if verb == 'open' then
   call('PEXPIRE', P .. 'streams', keep)
   call('PUBLISH', P .. 'speaking', id)
 else
-  local m = call('HMGET', name, 'front', 'owner', 'final')
+  local m = call('HMGET', name, 'front', 'owner', 'final', 'ended')
   if not m[1] then return 'GONE' end
-  if m[3] then return 'OVER' end
+  if m[3] or m[4] then return 'OVER' end
   if call('HINCRBY', name, 'bytes', #ARGV[6]) > tonumber(ARGV[5]) then return 'LONG' end
   call('RPUSH', said, ARGV[6])
   call('PEXPIRE', said, keep)

@@ -15,7 +15,7 @@ import redis
 from tests.home import Home
 from tests.speech_words import DOUBTFUL, hears
 from tests.stories.furnished import furnished
-from tests.stories.spoken import left, samples, silence, speak, understood, voice
+from tests.stories.spoken import left, samples, silence, slices, speak, understood, voice
 from tests.stories.stack import Part, Stack
 from tests.stories.talk import Talk, talking
 from tests.waiting import eventually
@@ -176,6 +176,32 @@ async def test_what_was_said_to_its_end_is_understood_and_taken_in_before_a_fore
     await eventually(lambda: len(home.acts(LAMP)) == before + 1, what="it is done")
     await stack.foregrounds[0].stop()
     await stack.foregrounds[0].start()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_open_microphone_may_send_on_while_a_slow_engine_listens_to_what_was_said(
+    stack: Stack, home: Home, store: Any, speech: Receiver
+) -> None:
+    heard, before = asyncio.Event(), len(home.acts(LAMP))
+
+    async def late(receiver: Receiver, writer: asyncio.StreamWriter) -> None:
+        await heard.wait()
+        await hears("turn on the kitchen light")(receiver, writer)
+
+    speech.deliveries.clear()
+    speech.answers.append(late)
+    async with talking(voice(stack)) as talk:
+        said = SAID + silence(1)
+        await speak(talk, said)
+        await eventually(lambda: speech.deliveries, what="it is listened to")
+        for _ in range(60):  # seconds, which are more than may be said at a time
+            await talk.raw(silence(1))
+        await talk.say("ping", ref="all was taken")
+        await talk.until(lambda frame: frame["op"] == "pong")
+        (spoken,) = store.keys("*}:spoken:*")
+        assert store.llen(spoken) <= len(list(slices(said))), "of what came afterwards nothing is kept"
+        heard.set()
+        await answered(talk, home, before)
 
 
 @pytest.mark.asyncio(loop_scope="module")

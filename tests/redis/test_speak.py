@@ -174,6 +174,18 @@ def test_what_was_understood_stays_so_and_nobody_listens_any_more(verbs: Verbs) 
     assert kept(verbs) == {b"stream:s"}
 
 
+def test_what_comes_after_the_end_of_what_is_said_is_no_part_of_it(verbs: Verbs) -> None:
+    begin(verbs)
+    push(verbs, b"one")
+    take(verbs)
+    assert verbs.run("listen", "over", "another", "s") == b"GONE"
+    assert push(verbs, b"two") == "OK"
+    assert verbs.run("listen", "over", "w", "s") == b"OK"
+    assert push(verbs, b"more") == "OVER"
+    assert pull(verbs) == [b"OK", b"1", [b"one", b"two"]]
+    assert say(verbs, {"text": "one two"}, final=True) == "OK"
+
+
 def test_nothing_is_left_of_what_was_dropped(verbs: Verbs) -> None:
     begin(verbs)
     push(verbs, b"one")

@@ -59,6 +59,15 @@ async def test_who_sends_nothing_any_more_has_ended(
     assert (await listen(link, "pull", 5_000, session.id, 0))[1] == b"1"
 
 
+async def test_who_sends_on_when_all_was_said_has_ended(link: Link, session: VoiceSession) -> None:
+    await listen(link, "take", 60_000, 1)
+    await session.push(b"..")
+    await listen(link, "over", session.id)
+    assert not session.ended
+    await session.push(b"..")
+    assert session.ended
+
+
 async def test_where_nobody_listens_that_is_told(session: VoiceSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(voice_sessions, "ALONE_MS", 20)
     with pytest.raises(Problem) as alone:
