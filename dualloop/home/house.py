@@ -13,6 +13,9 @@ from dualloop.home.store import Store
 SILENCE_S: Final = 120.0
 """How long a silent device keeps a request: longer than anybody waits."""
 
+AHEAD_MS: Final = 100
+"""So far ahead of the clock a device's time may run at most; by more, and the clock was set back."""
+
 
 class Unreachable(Exception):  # noqa: N818  a device's state, not a fault of the program
     """The bridge cannot reach the device: nothing happened."""
@@ -52,10 +55,16 @@ class House:
         """Find everything as it was left."""
         self.devices = demonstration() | store.devices()
         self._store = store
-        self._now = now
+        self._clock, self._last = now, dict.fromkeys(self.devices, 0)
         self._gates = {entity: Gate() for entity in self.devices}
         self._loud = {entity: asyncio.Event() for entity in self.devices}
         self.watchers: list[Watcher] = []
+
+    def _now(self, entity: str) -> int:
+        """No moment twice: of two states of a device under one time, nobody could tell which is the later one."""
+        now, last = self._clock(), self._last[entity]
+        self._last[entity] = last + 1 if 0 <= last - now < AHEAD_MS else now
+        return self._last[entity]
 
     def device(self, entity: str) -> Device:
         """It, as it stands."""
@@ -70,7 +79,7 @@ class House:
     def look(self, entity: str) -> Reading:
         """What a person before the device sees, whatever its faults."""
         device = self.device(entity).model_copy(update={"stale": None})
-        return model.observe(device, self._now())
+        return model.observe(device, self._clock())
 
     async def observe(self, entity: str) -> Reading:
         """Read through the bridge.
@@ -79,7 +88,7 @@ class House:
             Unreachable, Silent: as its faults say.
         """
         await self._reach(entity, Point.OBSERVE)
-        reading = model.observe(self.devices[entity], self._now())
+        reading = model.observe(self.devices[entity], self._now(entity))
         await self.gate(entity).pass_by(Point.OBSERVED)
         return reading
 
@@ -104,7 +113,7 @@ class House:
         """
         await self._reach(entity, Point.ACT)
         before = self.devices[entity]
-        device, effect = model.meddle(before, values, self._now())
+        device, effect = model.meddle(before, values, self._now(entity))
         self._keep(device, effect)
         await self._answer(before, values)
 
@@ -115,14 +124,14 @@ class House:
             model.Refused: it has no such value.
         """
         before = self.device(entity)
-        device, effect = model.hand(before, values, self._now())
+        device, effect = model.hand(before, values, self._now(entity))
         self._keep(device, effect)
         self._show(before)
 
     def break_down(self, entity: str, faults: Faults) -> None:
         """Give it these faults; one that comes back says how it is."""
         before = self.device(entity)
-        self._keep(model.break_down(before, faults, self._now()))
+        self._keep(model.break_down(before, faults, self._now(entity)))
         self._loud[entity].set()  # whoever waits in silence looks again
         self._loud[entity] = asyncio.Event()
         if before.faults.offline != faults.offline:
@@ -161,7 +170,7 @@ class House:
         device = self.devices[before.entity]
         if device.faults.offline or device.faults.silent:
             return
-        reading = model.observe(device, self._now())
+        reading = model.observe(device, self._now(device.entity))
         reading = reading.model_copy(update={"value": reading.value | (pretended or {})})
         new = {name for name, value in reading.value.items() if all_new or before.value[name] != value}
         for watcher in self.watchers:
@@ -172,14 +181,14 @@ class House:
         if known is not None:
             self._repeat(entity, order, known)
             return
-        device, effect = model.apply(self.devices[entity], order, self._now())
+        device, effect = model.apply(self.devices[entity], order, self._now(entity))
         self._keep(device, effect, order)
 
     def _repeat(self, entity: str, order: Order, known: tuple[str, Order]) -> None:
         if known != (entity, order.model_copy(update={"fence": known[1].fence})):
             raise KeyReused(f"key {order.key!r} was used for another order")
         if order.fence > self.devices[entity].fence:
-            device = self.devices[entity].model_copy(update={"fence": order.fence, "fenced_at": self._now()})
+            device = self.devices[entity].model_copy(update={"fence": order.fence, "fenced_at": self._now(entity)})
             self._keep(device)
 
     def _keep(self, device: Device, effect: Effect | None = None, order: Order | None = None) -> None:
