@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from shared.settings import Settings
 
 FILE: Final = Path(__file__).parent.parent / "docker-compose.yml"
-OURS: Final = ("foreground", "background", "home")
+OURS: Final = ("foreground", "background", "home", "outside")
 PREFIX: Final = "DUALLOOP_"
 
 

@@ -95,24 +95,35 @@ def test_its_variables_are_settings(name: str) -> None:
 
 
 def test_the_addresses_lead_to_a_service_that_serves_that_name() -> None:
-    front, worker, home = (compose.settings(SERVICES[name]) for name in compose.OURS)
+    front, worker, home, outside = (compose.settings(SERVICES[name]) for name in compose.OURS)
     assert home.mqtt_url == worker.mqtt_url
+    assert outside.url == front.url
     for one in (front, worker):
         at = urlsplit(one.home_url or "")
         assert (at.hostname, at.port) == ("home", home.home_port)
         assert at.hostname in home.allowed_hosts
+        at = urlsplit(one.outside_url or "")
+        assert (at.hostname, at.port) == ("outside", outside.outside_port)
+        assert at.hostname in outside.allowed_hosts
         assert urlsplit(one.redis_url or "").hostname == "valkey"
         broker = MqttUrl.parse(one.mqtt_url.get_secret_value() if one.mqtt_url else "")
         assert (broker.host, broker.port) == ("mosquitto", listener())
         (told,) = one.url
         assert (urlsplit(told).hostname, urlsplit(told).port) == ("foreground", front.port)
     assert {"localhost", "127.0.0.1", "foreground"} <= set(front.allowed_hosts)
-    assert front.host == home.home_host == "0.0.0.0"  # noqa: S104  within the container; what is published is above
+    listening = {front.host, home.home_host, outside.outside_host}
+    assert listening == {"0.0.0.0"}  # noqa: S104  within the containers; what is published is above
+
+
+def test_whatever_hosts_are_named_the_containers_reach_the_foreground() -> None:
+    """Else the bank's word that an order was paid would be refused, and `exec … dualloop` as well."""
+    named = YAML(typ="safe").load(compose.FILE.read_text())["services"]["foreground"]["environment"]
+    assert re.sub(r"\$\{.*?\}", "home.example", named["DUALLOOP_ALLOWED_HOSTS"]) == "home.example,foreground"
 
 
 def test_health_is_asked_where_it_is_told() -> None:
-    front, worker, home = (compose.settings(SERVICES[name]) for name in compose.OURS)
-    assert front.port == worker.health_port == home.home_port == 8000
+    front, worker, home, outside = (compose.settings(SERVICES[name]) for name in compose.OURS)
+    assert front.port == worker.health_port == home.home_port == outside.outside_port == 8000
     for name in compose.OURS:
         assert '"127.0.0.1", 8000' in SERVICES[name]["healthcheck"]["test"][3]
 

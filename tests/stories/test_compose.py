@@ -29,6 +29,11 @@ from tests.waiting import until
 LOCAL: Final = "127.0.0.1"
 START_S: Final = 60.0
 COMMAND: Final = {"type": "device.control", "payload": {"entity": "light.hall", "action": "turn_on"}}
+ORDER: Final = {"order": "A-1", "customer": "bo", "lines": [{"sku": "kettle", "quantity": 1}]}
+OUTSIDE: Final = (
+    {"type": "payment.ship", "payload": ORDER},  # the bank tells the mission, by way of the foreground
+    {"type": "agent.run", "payload": {"goal": "turn on the lamp in the study"}},  # the model is there, too
+)
 
 
 class Containers:
@@ -112,6 +117,15 @@ class Containers:
         assert python == "python"
         return subprocess.run((sys.executable, *rest), check=False, capture_output=True).returncode == 0
 
+    def execute(self, name: str, *words: str) -> str:
+        """As `docker compose exec NAME dualloop WORDS`."""
+        folder = self.folder / f"{name}-0"
+        env = self._env(name, self.services[name], folder)
+        command = (sys.executable, "-m", "dualloop", *words)
+        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
     def stop(self, name: str) -> list[int]:
         """SIGTERM, as an engine stops it; the exit codes."""
         for process in self.processes[name]:
@@ -147,10 +161,16 @@ def test_the_services_find_each_other_serve_their_names_and_stop_in_time(contain
         assert client.get("/v1/home").json()["inventory"]["areas"]
         assert client.get("/v1/home/devices/light.hall").json()["value"]["power"] == "on"
         assert client.get("/v1/mission-types", headers={"host": "elsewhere"}).status_code == 421
-    home = f"http://{LOCAL}:{containers.ports['home']}/devices/light.hall"
-    assert httpx.get(home, headers={"host": "home:8000"}, trust_env=False, timeout=60).status_code == 200
-    in_order = ("foreground", "background", "home", "mosquitto", "valkey")
-    assert [containers.stop(name) for name in in_order] == [[0], [0, 0], [0], [0], [0]]
+        for command in OUTSIDE:
+            sent = client.post("/v1/commands", json=command).json()
+            result = client.get(sent["links"]["result"], params={"wait": 30}).json()
+            assert result["status"] == "SUCCEEDED", result
+    assert "The books balance." in containers.execute("background", "outside", "books")
+    for name, path in (("home", "/devices/light.hall"), ("outside", "/books")):
+        url = f"http://{LOCAL}:{containers.ports[name]}{path}"
+        assert httpx.get(url, headers={"host": f"{name}:8000"}, trust_env=False, timeout=60).status_code == 200
+    in_order = ("foreground", "background", "home", "outside", "mosquitto", "valkey")
+    assert [containers.stop(name) for name in in_order] == [[0], [0, 0], [0], [0], [0], [0]]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="has one loopback address")
