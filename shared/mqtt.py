@@ -117,8 +117,11 @@ class _Client(aiomqtt.Client):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave; that the broker hears no good-bye takes no other error's place, least of all a cancelling's."""
-        with contextlib.nullcontext() if error is None else contextlib.suppress(aiomqtt.MqttError):
+        """Leave; what comes of the good-bye takes no other error's place, least of all a cancelling's.
+
+        That may be any error: the library hands on what its callbacks trip over meanwhile.
+        """
+        with contextlib.nullcontext() if error is None else contextlib.suppress(Exception):
             await super().__aexit__(kind, error, trace)
 
 

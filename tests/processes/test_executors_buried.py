@@ -21,7 +21,8 @@ class Unheard:
 
     async def run(self, *_: object) -> Frame:
         self.running = asyncio.current_task()
-        return await asyncio.get_running_loop().create_future()
+        never: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        return await never
 
     def terminate(self) -> None:
         self.cut = True

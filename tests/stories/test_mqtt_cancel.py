@@ -76,3 +76,29 @@ async def test_a_good_bye_that_nobody_hears_is_told_where_nothing_else_is_wrong(
     with pytest.raises(aiomqtt.MqttError, match=r"does not answer within 0\.2 s"):
         async with connect(deaf, wait_s=0.2) as client:
             client._client.publish("a", MORE_THAN_SOCKETS_HOLD)
+
+
+async def test_what_comes_amid_a_good_bye_takes_no_cancellings_place(
+    deaf: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = asyncio.Event()
+
+    async def speak() -> None:
+        async with connect(deaf, wait_s=600) as client:
+            leaves = client._client.disconnect
+
+            def trips(*args: object) -> object:
+                trouble = ValueError("no such topic")  # as of a message that the library cannot read
+                asyncio.get_running_loop().call_soon(client._disconnected.set_exception, trouble)
+                return leaves(*args)  # type: ignore[arg-type]  # as the library calls it
+
+            monkeypatch.setattr(client._client, "disconnect", trips)
+            client._client.publish("a", MORE_THAN_SOCKETS_HOLD)
+            inside.set()
+            await asyncio.Event().wait()
+
+    speaking = asyncio.create_task(speak())
+    await inside.wait()
+    speaking.cancel()
+    await asyncio.wait({speaking})
+    assert speaking.cancelled()
