@@ -7,10 +7,34 @@ from typing import Annotated, Any
 import typer
 from pydantic_core import from_json
 
+from dualloop.cli.beginnings import whole
 from dualloop.errors import Refusal
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="correlation_id of the mission, or task_id of a child.")]
-Ids = Annotated[list[str], typer.Argument(metavar="ID…", help="correlation_ids, or task_ids of children.")]
+
+def one(context: typer.Context, value: str | None) -> str | None:
+    """The whole id of an argument that may be its beginning.
+
+    Raises:
+        Refusal: it begins no id, or several.
+    """
+    return value if value is None or context.resilient_parsing else whole([value])[0]
+
+
+def each(context: typer.Context, value: list[str] | None) -> list[str] | None:
+    """As `one`, of several; if one of them is refused nothing is done for any."""
+    return value if not value or context.resilient_parsing else whole(value)
+
+
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", callback=one, help="correlation_id of the mission, or task_id of a child, or how it begins."
+    ),
+]
+Ids = Annotated[
+    list[str],
+    typer.Argument(metavar="ID…", callback=each, help="correlation_ids, or task_ids of children, or how they begin."),
+]
 By = Annotated[str | None, typer.Option("--by", help="Who asks, for the log. Default: your login name.")]
 Note = Annotated[str | None, typer.Option("--note", help="Why, for the log.", show_default=False)]
 

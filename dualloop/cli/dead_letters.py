@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dualloop.cli.arguments import By, Id, Note, json_object, who
+from dualloop.cli.arguments import By, Id, Note, each, json_object, who
 from dualloop.cli.asking import ask, ask_each
-from dualloop.cli.missions import everything
-from dualloop.cli.output import Json, ago, console, machine, moment, say, table
+from dualloop.cli.fitting import Column
+from dualloop.cli.missions import everything, mission_column
+from dualloop.cli.output import Json, ago, machine, moment, say
+from dualloop.cli.tables import table
 from dualloop.errors import Refusal
 from frontend_loop.naming import placed
 from shared.status import ErrorCode
@@ -27,7 +29,12 @@ Code = Annotated[
 Text = Annotated[
     str | None, typer.Option("-q", help="Text within id, type, state, target or error.", show_default=False)
 ]
-Many = Annotated[list[str], typer.Argument(metavar="ID…", help="task_ids, as listed by: dualloop dead-letters ls.")]
+Many = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ID…", callback=each, help="task_ids, or how they begin, as listed by: dualloop dead-letters ls."
+    ),
+]
 From = Literal["failed_state", "start"]
 Key = Literal["same", "new"]
 PAGE = 200
@@ -60,10 +67,11 @@ def ls(
     elif not rows:
         say("No dead letter fits." if type_ or code or q else "There is no dead letter.")
     else:
-        _rows(rows[:limit])
+        _rows(rows[:limit], mission_column(rows))
         if len(rows) > limit:
             say(f"The newest {limit}: see more with --limit.", "dim")
-        say("Look at one: dualloop dead-letters show ID. Run it again: dualloop dead-letters replay ID", "dim")
+        say("Look at one:   dualloop dead-letters show ID", "dim")
+        say("Run it again:  dualloop dead-letters replay ID", "dim")
 
 
 @group.command()
@@ -91,7 +99,10 @@ def show(id_: Id, *, json: Json = False) -> None:
 
 @group.command()
 def replay(  # noqa: PLR0913  what may be said of it
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID…", help="task_ids.", show_default=False)] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ID…", callback=each, help="task_ids, or how they begin.", show_default=False),
+    ] = None,
     *,
     all_: Annotated[bool, typer.Option("--all", help="All that fit --type, --code and -q.")] = False,
     type_: Type = None,
@@ -177,30 +188,27 @@ def _replayed_all(told: dict[str, list[dict[str, Any]]], *, json: bool) -> None:
         raise Refusal(f"{len(refused)} of {len(replayed) + len(refused)} were refused.")
 
 
-def _rows(rows: list[dict[str, Any]]) -> None:
-    """As a table; a terminal that is too narrow for all of it has less of it."""
-    room = console().width
-    shown = [
-        "MISSION",
-        "CODE",
-        *(["FAILED IN"] if room >= 100 else []),
-        "TYPE",
-        *(["TARGET"] if room >= 160 else []),
-        "AGE",
-        *(["ERROR"] if room >= 120 else []),
+def _rows(rows: list[dict[str, Any]], mission: Column) -> None:
+    """As a table; what went wrong is what one looks for in it."""
+    columns = [
+        mission,
+        Column("CODE"),
+        Column("FAILED IN", least=12, goes=4),
+        Column("TYPE", least=10, goes=2),
+        Column("TARGET", least=10, goes=3),
+        Column("AGE", goes=1),
+        Column("ERROR", least=20),
     ]
     cells = [
-        {
-            "MISSION": row["task_id"],
-            "CODE": row["code"] or "",
-            "FAILED IN": row["failed_in"] or "",
-            "TYPE": row["type"],
-            "TARGET": row["target"] or "",
-            "AGE": ago(row["ended_at"]),
-            "ERROR": row["message"] or "",
-        }
+        [
+            row["task_id"],
+            row["code"] or "",
+            row["failed_in"] or "",
+            row["type"],
+            row["target"] or "",
+            ago(row["ended_at"]),
+            row["message"] or "",
+        ]
         for row in rows
     ]
-    table(shown, [[row[name] for name in shown] for row in cells], fixed=frozenset({"MISSION", "CODE", "AGE"}))
-    if hidden := [name for name in cells[0] if name not in shown and any(row[name] for row in cells)]:
-        say(f"No room for {', '.join(hidden)}: widen the terminal, or see one with show.", "dim")
+    table(columns, cells, hint="widen the terminal, or see one with show.")

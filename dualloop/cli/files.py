@@ -8,7 +8,9 @@ import typer
 
 from dualloop.cli.arguments import Id
 from dualloop.cli.asking import ask
-from dualloop.cli.output import Json, ago, machine, say, table
+from dualloop.cli.fitting import Column
+from dualloop.cli.output import Json, ago, machine, say
+from dualloop.cli.tables import table
 from dualloop.cli.writing import writing
 from dualloop.errors import Refusal
 
@@ -29,7 +31,8 @@ def files(id_: Id, *, json: Json = False) -> None:
         say("It has made no files, or none yet.")
     else:
         rows = [(one["name"], size(one["bytes"]), ago(one["modified_at"]), one["link"]) for one in found]
-        table(("FILE", "SIZE", "AGE", "LINK"), rows, fixed=frozenset({"SIZE", "AGE"}), folded=frozenset({"LINK"}))
+        name, link = Column("FILE", least=16, folds=True), Column("LINK", least=1, folds=True, below=True)
+        table((name, "SIZE", "AGE", link), rows)
 
 
 @commands.command()

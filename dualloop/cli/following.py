@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 import typer
 from pydantic_core import to_json
 
-from dualloop.cli.output import GAP, STYLES, clean, console, moment, say
+from dualloop.cli.fitting import GAP
+from dualloop.cli.output import STYLES, clean, console, moment, say
 from dualloop.cli.pace import Pace, line, span
 from frontend_loop.why import one_line
 from shared.status import Status

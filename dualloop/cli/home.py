@@ -13,7 +13,9 @@ from pydantic_core import from_json
 from dualloop.address import running_broker
 from dualloop.cli import inventory
 from dualloop.cli.asking import ask
-from dualloop.cli.output import Json, ago, facts, machine, moment, say, table
+from dualloop.cli.fitting import Column
+from dualloop.cli.output import Json, ago, facts, machine, moment, say
+from dualloop.cli.tables import table
 from dualloop.errors import Refusal
 from shared.settings import Settings
 
@@ -84,7 +86,14 @@ def ls(
         say("No device has a name yet: write home.json (dualloop home schema), or dualloop home import FILE.")
         return
     cells = [[row["area"], row["entity"], row["name"], _values(row["value"]), _trouble(row)] for row in rows]
-    table(["AREA", "DEVICE", "NAME", "SHOWS", ""], cells, fixed=frozenset({"DEVICE"}))
+    columns = [
+        Column("AREA", least=8, goes=1),  # most entities say their area too
+        Column("DEVICE"),
+        Column("NAME", least=12, goes=2),
+        Column("SHOWS", least=36),
+        Column("", least=16, folds=True),
+    ]
+    table(columns, cells, hint="widen the terminal, or see one with show.")
 
 
 @group.command()

@@ -1,16 +1,19 @@
 """List and show missions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic_core import to_json
 
 from dualloop.cli import export, files, verbs
-from dualloop.cli.arguments import Id
+from dualloop.cli.arguments import Id, one
 from dualloop.cli.asking import ask
-from dualloop.cli.output import Json, ago, between, console, facts, machine, moment, say, section, table
+from dualloop.cli.beginnings import told_apart
+from dualloop.cli.fitting import Column
+from dualloop.cli.output import Json, ago, between, facts, machine, moment, say, section
 from dualloop.cli.pace import line, short
+from dualloop.cli.tables import table
 from frontend_loop.progress import of
 from shared.status import Status
 
@@ -36,7 +39,9 @@ def ls(  # noqa: PLR0913  the filters of the API
     type_: Annotated[str | None, typer.Option("--type", help="Mission type.", show_default=False)] = None,
     state: Annotated[str | None, typer.Option(help="State of the mission's machine.", show_default=False)] = None,
     target: Annotated[str | None, typer.Option(help="What is acted on.", show_default=False)] = None,
-    correlation_id: Annotated[str | None, typer.Option(help="A root and its children.", show_default=False)] = None,
+    correlation_id: Annotated[
+        str | None, typer.Option(callback=one, help="A root and its children.", show_default=False)
+    ] = None,
     q: Annotated[str | None, typer.Option("-q", help="Text within any of these.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(min=1, help="Rows at most.")] = 50,
     json: Json = False,
@@ -61,7 +66,7 @@ def ls(  # noqa: PLR0913  the filters of the API
     if not rows:
         say("No mission fits.")
         return
-    _rows(rows[:limit])
+    _rows(rows[:limit], mission_column(rows))
     if not whole:
         say(f"There are more than {len(rows)}, in no order: these are the youngest of those. Use a filter.", "dim")
     elif len(rows) > limit:
@@ -85,7 +90,13 @@ def everything(mission: Mapping[str, Any], more: Mapping[str, str] | None = None
     facts({**(more or {}), **_facts(mission)})
     say()
     table(
-        ("SEQ", "TIME", "STATUS", "STATE", "DATA"),
+        (
+            Column("SEQ"),
+            Column("TIME"),
+            Column("STATUS"),
+            Column("STATE"),
+            Column("DATA", least=1, folds=True, below=True),
+        ),
         [
             (
                 str(event["seq"]),
@@ -96,15 +107,18 @@ def everything(mission: Mapping[str, Any], more: Mapping[str, str] | None = None
             )
             for event in mission["history"]
         ],
-        fixed=frozenset({"SEQ", "TIME", "STATUS", "STATE"}),
-        folded=frozenset({"DATA"}),
     )
     if mission["children"]:
         say()
+        apart = told_apart(child["task_id"] for child in mission["children"])
         table(
-            ("CHILD", "STATUS", "TYPE", "NAME"),
+            (
+                Column("CHILD", least=apart + 1, first=True),
+                Column("STATUS"),
+                Column("TYPE", least=10, goes=1),
+                Column("NAME", least=10),
+            ),
             [_child(child) for child in mission["children"]],
-            fixed=frozenset({"CHILD", "STATUS"}),
         )
     section("Payload", mission["envelope"].get("payload"))
     section("Context", mission["context"])
@@ -116,33 +130,36 @@ def _child(child: Mapping[str, Any]) -> list[str]:
     return [child["task_id"], status, child["type"], child["name"] or ""]
 
 
-def _rows(rows: list[dict[str, Any]]) -> None:
-    """As a table; a terminal that is too narrow for all of it has less of it."""
-    room = console().width
-    shown = [
-        "MISSION",
-        "STATUS",
-        *(["STATE"] if room >= 90 else []),
-        "TYPE",
-        *(["TARGET"] if room >= 110 else []),
-        *(["DONE"] if room >= 90 and any(row["progress"] for row in rows) else []),
-        "AGE",
+def mission_column(rows: Iterable[Mapping[str, Any]]) -> Column:
+    """Of ids that a command is to be given: where one is cut, what is left of it is enough for that."""
+    return Column("MISSION", least=told_apart(row["task_id"] for row in rows) + 1, first=True)
+
+
+def _rows(rows: list[dict[str, Any]], mission: Column) -> None:
+    """As a table. A target tells a person's missions apart, which ids do not; where one stands `why` says too."""
+    some = any(row["progress"] for row in rows)
+    columns = [
+        mission,
+        Column("STATUS"),
+        Column("STATE", least=12, goes=5),
+        Column("TYPE", least=10, goes=1),
+        Column("TARGET", least=10, goes=3),
+        *([Column("DONE", goes=4)] if some else []),
+        Column("AGE", goes=2),
     ]
     cells = [
-        {
-            "MISSION": row["task_id"],
-            "STATUS": f"{row['status']} ({row['waiting_for']})" if row["waiting_for"] else row["status"],
-            "STATE": "" if row["state"] == row["status"] else row["state"],
-            "TYPE": row["type"],
-            "TARGET": row["target"] or "",
-            "DONE": short(of(row["progress"])),
-            "AGE": ago(row["created_at"]),
-        }
+        [
+            row["task_id"],
+            f"{row['status']} ({row['waiting_for']})" if row["waiting_for"] else row["status"],
+            "" if row["state"] == row["status"] else row["state"],
+            row["type"],
+            row["target"] or "",
+            *([short(of(row["progress"]))] if some else []),
+            ago(row["created_at"]),
+        ]
         for row in rows
     ]
-    table(
-        shown, [[row[name] for name in shown] for row in cells], fixed=frozenset({"MISSION", "STATUS", "DONE", "AGE"})
-    )
+    table(columns, cells, hint="widen the terminal, or see one with show.")
 
 
 def _facts(mission: Mapping[str, Any]) -> dict[str, str]:

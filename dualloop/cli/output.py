@@ -3,7 +3,7 @@
 import functools
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="JSON, for machines.")]
 
 _UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-GAP = 2
-"""Columns of a terminal between two of a table."""
-NARROWEST = 6
-"""What is left at least of a column that is cut."""
 
 STYLES = {
     "PENDING": "dim",
@@ -67,46 +62,6 @@ def section(title: str, document: Any) -> None:
     say("\n".join(f"  {line}" for line in text.splitlines()))
 
 
-def table(
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    fixed: frozenset[str] = frozenset(),
-    folded: frozenset[str] = frozenset(),
-) -> None:
-    """Rows under a head. Where a terminal is too narrow for them all columns but the `fixed` ones give way.
-
-    Those of `folded` go on in the next line there, the others are cut; in a pipe all are cut.
-    """
-    from rich.table import Table  # noqa: PLC0415  other commands start without it
-    from rich.text import Text  # noqa: PLC0415
-
-    grid = Table(box=None, pad_edge=False, header_style="dim", show_edge=False)
-    rows = [[clean(cell) for cell in row] for row in rows]
-    widest = [max(len(name), *(len(row[column]) for row in rows), 0) for column, name in enumerate(head)]
-    bendable = [column for column, name in enumerate(head) if name not in fixed]
-    widths = _narrowed(widest, bendable, console().width - GAP * (len(head) - 1))
-    for column, name in enumerate(head):
-        fold = name in folded and sys.stdout.isatty()
-        grid.add_column(name, no_wrap=not fold, overflow="fold" if fold else "ellipsis", width=widths[column])
-    for row in rows:
-        grid.add_row(*(Text(cell, style=STYLES.get(cell.partition(" ")[0], "")) for cell in row))
-    if sys.stdout.isatty():
-        console().print(grid)
-        return
-    with console().capture() as captured:
-        console().print(grid)
-    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
-
-
-def _narrowed(widths: Sequence[int], bendable: Sequence[int], room: int) -> list[int]:
-    """Widths that fit into the room: the widest of the bendable columns gives what is missing, down to `NARROWEST`."""
-    widths = [min(width, room) if column in bendable else width for column, width in enumerate(widths)]
-    while sum(widths) > room and (wide := [column for column in bendable if widths[column] > NARROWEST]):
-        widths[max(wide, key=widths.__getitem__)] -= 1
-    return widths
-
-
 def drawing(lines: str) -> None:
     """A diagram of states, each line as it is; names, and states that act, in colour."""
     from rich.text import Text  # noqa: PLC0415  other commands start without it
@@ -121,11 +76,19 @@ def drawing(lines: str) -> None:
 
 
 def facts(rows: Mapping[str, str]) -> None:
-    """Names and what is known; what is empty is left out."""
+    """Names and what is known; what is empty is left out. On a terminal a long one goes on below its own beginning."""
+    from rich.text import Text  # noqa: PLC0415  other commands start without it
+
     width = max(map(len, rows))
     for name, told in rows.items():
-        if told:
-            say(f"  {name:{width}}  {told}")
+        head = f"  {name:{width}}  "
+        if told and sys.stdout.isatty():
+            lines = Text(clean(told)).wrap(console(), max(8, console().width - len(head)), overflow="fold")
+            for place, line in enumerate(lines):
+                line.rstrip()
+                console().print(Text(" " * len(head) if place else head).append_text(line), soft_wrap=True)
+        elif told:
+            say(f"{head}{told}")
 
 
 def clean(text: str) -> str:

@@ -5,7 +5,8 @@ from urllib.parse import quote
 
 import typer
 
-from dualloop.cli.output import Json, machine, say, table
+from dualloop.cli.output import Json, machine, say
+from dualloop.cli.tables import table
 from dualloop.errors import Refusal
 from shared.settings import Settings
 

@@ -6,7 +6,9 @@ import typer
 
 from dualloop.cli.arguments import By, Note, json_object, who
 from dualloop.cli.asking import ask, ask_each
-from dualloop.cli.output import Json, ago, facts, machine, moment, say, section, table
+from dualloop.cli.fitting import Column
+from dualloop.cli.output import Json, ago, facts, machine, moment, say, section
+from dualloop.cli.tables import table
 from dualloop.errors import Refusal
 from shared.status import Priority
 
@@ -51,7 +53,16 @@ def ls(
             [row["name"], row["cron"], row["zone"], row["command"]["type"], _ahead(row), _last(row), _troubled(row)]
             for row in rows
         ]
-        table(["SCHEDULE", "CRON", "ZONE", "TYPE", "NEXT", "LAST", ""], cells, fixed=frozenset({"SCHEDULE", "NEXT"}))
+        columns = [
+            Column("SCHEDULE", least=16, folds=True),  # by which it is called
+            Column("CRON", goes=2),
+            Column("ZONE", least=8, goes=4),
+            Column("TYPE", least=10, goes=3),
+            Column("NEXT"),
+            Column("LAST", goes=1),
+            Column("", least=16, folds=True, below=True),
+        ]
+        table(columns, cells, hint="widen the terminal, or see one with show.")
         if not whole:
             say(f"The first {limit}: see more with --limit.", "dim")
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualloop.cli.asking import ask
-from dualloop.cli.output import Json, console, drawing, facts, machine, say, section, table
+from dualloop.cli.fitting import Column
+from dualloop.cli.output import Json, console, drawing, facts, machine, say, section
+from dualloop.cli.tables import table
 from dualloop.cli.writing import writing
 from dualloop.errors import Refusal
 from shared.settings import Settings
@@ -33,7 +35,14 @@ def ls(*, json: Json = False) -> None:
         say("No worker has announced a type yet: start one with dualloop background.")
     else:
         table(
-            ("TYPE", "VERSIONS", "PRIORITY", "POOL", "TARGET", "WHAT IT DOES"),
+            (
+                Column("TYPE"),
+                Column("VERSIONS", goes=2),
+                Column("PRIORITY", goes=1),
+                Column("POOL", goes=3),
+                Column("TARGET", goes=4),
+                Column("WHAT IT DOES", least=50, folds=True),
+            ),
             [
                 (
                     row["type"],
@@ -45,7 +54,7 @@ def ls(*, json: Json = False) -> None:
                 )
                 for row in types
             ],
-            fixed=frozenset({"TYPE"}),
+            hint="widen the terminal, or see one with show.",
         )
 
 
@@ -159,12 +168,16 @@ def _payload(schema: Mapping[str, Any]) -> None:
         say("Payload: any object.")
         return
     table(
-        ("PAYLOAD", "TYPE", "", "WHAT IT IS"),
+        (
+            Column("PAYLOAD"),
+            Column("TYPE", least=12, folds=True),
+            Column(""),
+            Column("WHAT IT IS", least=1, folds=True, below=True),
+        ),
         [
             (name, _kind(field), "required" if name in required else "", field.get("description", ""))
             for name, field in fields.items()
         ],
-        fixed=frozenset({"PAYLOAD"}),
     )
 
 

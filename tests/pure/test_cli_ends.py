@@ -3,9 +3,8 @@
 from typing import Any, cast
 
 import pytest
-from rich.console import Console
 
-from dualloop.cli import dead_letters, output
+from dualloop.cli import dead_letters
 from dualloop.cli.send import Replayed, end
 from dualloop.errors import Refusal
 
@@ -32,27 +31,6 @@ def test_a_dead_letter_says_it_with_its_result_and_without(monkeypatch: pytest.M
     monkeypatch.setattr(dead_letters, "everything", lambda _mission, more: facts.update(more))
     cast("Any", dead_letters.show)("04A")
     assert facts["Error"] == f"retries_exhausted: {AT}: KeyError: 'to'"
-
-
-@pytest.mark.parametrize(("columns", "hidden"), [(80, "FAILED IN, ERROR"), (110, "ERROR"), (200, None)])
-def test_a_narrow_list_says_what_it_leaves_out(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, hidden: str | None
-) -> None:
-    row = {
-        "task_id": "04A",
-        "type": "shop.hold",
-        "target": None,
-        "failed_in": "GIVING",
-        "ended_at": "2026-11-29T18:00Z",
-    }
-    row |= {"code": ERROR["code"], "message": ERROR["message"]}
-    monkeypatch.setattr(dead_letters, "ask", lambda _work: ([row], True))
-    monkeypatch.setattr(output, "console", lambda: Console(width=columns, highlight=False))
-    monkeypatch.setattr(dead_letters, "console", output.console)
-    cast("Any", dead_letters.ls)()
-    said = capsys.readouterr().out
-    assert ("No room for" in said) == (hidden is not None)
-    assert f"No room for {hidden}: " in said or hidden is None
 
 
 def test_what_lay_dead_took_the_time_since_its_replay(capsys: pytest.CaptureFixture[str]) -> None:

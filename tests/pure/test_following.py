@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+from dualloop.cli.fitting import GAP
 from dualloop.cli.following import Lines, Screen, shared_out
-from dualloop.cli.output import GAP
 from dualloop.cli.send import Aloud, followed, way_to_answer
 from dualloop.client_faults import ClientProblem
 

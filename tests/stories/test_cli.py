@@ -116,10 +116,11 @@ async def test_missions_are_listed_shown_cancelled_and_explained(stack: Stack, t
         log = stack.workers[0].tail(10**6).splitlines()
         (held,) = (from_json(line) for line in log if f'"owner":"{worker}' in line.replace(" ", ""))
         assert (held["event"], held["pid"]) == ("lease held", stack.workers[0].running.pid)
-        why = await terminal.run("why", waiter)
+        why = await terminal.run("why", waiter[:38])
         assert why.out.startswith(f"PENDING: waits for the target light.kitchen, held by {slow}; next in line; ")
         assert (await terminal.run("why", waiter, "--json")).json["task_id"] == waiter
 
+        await client.pause(waiter)  # else it begins if the one before it happens to be cancelled first
         cancelled = await terminal.run("missions", "cancel", waiter, slow)
         assert cancelled.code == 0
         assert f"{waiter}  cancelled\n" in cancelled.out

@@ -138,7 +138,7 @@ async def test_progress_is_listed_and_shown_and_explained(stack: Stack, terminal
     async with Client(stack.url) as client, talking(stack.ws) as talk:
         id_ = await talk.submit("test.rows", {"total": 3, "pause_s": 600})
         await talk.until(lambda frame: frame["op"] == "progress")
-        for columns, has_it in ((120, True), (80, False)):
+        for columns, has_it in ((120, True), (80, True), (45, False)):
             screen = await shown(terminal, columns, "missions", "ls", "--type", "test.rows", "--status", "RUNNING")
             assert ("DONE" in screen.left[0].split()) is has_it
             assert (" 0 %" in screen.left[1]) is has_it

@@ -159,7 +159,7 @@ async def test_dead_letters_are_listed_and_shown(hand: Hand, terminal: Terminal,
     assert (await terminal.run("dead-letters", "ls")).out == "There is no dead letter.\n"
     fresh, paid = await letters(hand, depot)
     listed = await terminal.run("dead-letters", "ls")
-    head, *rows, hint = listed.out.splitlines()
+    head, *rows, _, hint = listed.out.splitlines()
     assert head.split() == ["MISSION", "CODE", "FAILED", "IN", "TYPE", "TARGET", "AGE", "ERROR"]
     assert [row.split()[0] for row in rows] == [paid, *fresh[::-1]]
     assert rows[0].split()[1:4] == ["permanent", "SHIPPING", "test.paid"]
