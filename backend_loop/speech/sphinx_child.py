@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from pocketsphinx import Decoder  # type: ignore[import-untyped]
-
 from backend_loop.speech.activity import Patience
 from backend_loop.speech.engine import RATE, WIDTH
 from backend_loop.speech.pronunciation import by_letter, by_rule, is_initials
+from backend_loop.speech.refusal import Refusal
 
 _FRAMES: Final = RATE // 160
 """The engine's frames a second."""
@@ -55,7 +54,12 @@ def _off(one: Any) -> float:
 
 
 @lru_cache(maxsize=4)
-def _decoder(jsgf: str, words: tuple[str, ...]) -> Decoder:
+def _decoder(jsgf: str, words: tuple[str, ...]) -> Any:
+    try:
+        from pocketsphinx import Decoder  # type: ignore[import-untyped]  # noqa: PLC0415  not for every Python
+    except ModuleNotFoundError:
+        why = "the embedded engine is not installed: take Python 3.11 or 3.13, or name another engine"
+        raise Refusal(why, "not_installed") from None
     decoder = Decoder(samprate=RATE, loglevel="FATAL", lm=None)
     for word in words:
         if decoder.lookup_word(word) is None:

