@@ -5,6 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.9
 LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate --quiet
+# Where it is installed without a compiler; `lock` asks whether all that it pins has wheels there.
+PLATFORMS := x86_64-manylinux_2_28 aarch64-manylinux_2_28 aarch64-apple-darwin
 # What builds the project itself, here without an isolated environment: pyproject.toml's, and what editing it asks for.
 BUILD := hatchling==1.33.0 editables
 ARGS ?=
@@ -59,6 +61,11 @@ bench: $(VENV)/.dev  ## measure, beside arq as it comes
 lock: $(VENV)/.made  ## pin what pyproject.toml asks for; ARGS=--upgrade for the newest
 	printf '%s\n' $(BUILD) | $(LOCK) $(ARGS) --output-file requirements.lock pyproject.toml -
 	$(LOCK) $(ARGS) --output-file requirements-dev.lock --constraint requirements.lock --group dev pyproject.toml
+	@for python in 3.11 3.12 3.13 3.14; do for platform in $(PLATFORMS); do \
+		$(BIN)/uv pip install --quiet --dry-run --target $(VENV)/none --no-build --no-deps --requirement requirements.lock \
+			--python-version $$python --python-platform $$platform \
+		|| { echo "On $$platform, Python $$python would need a compiler: leave out what has no wheel in pyproject.toml." >&2; exit 1; }; \
+	done; done
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
