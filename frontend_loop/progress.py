@@ -41,9 +41,9 @@ class Progress:
         return "" if self.share is None else f"{math.floor(100 * self.share)} %"
 
     def figures(self) -> str:
-        """``12,000 of 100,000 (12 %)``; without a total ``12,000``."""
+        """``12,000 of 100,000 (12 %)``; without a total ``12,000``; empty: it says what it does, and counts nothing."""
         if self.total is None:
-            return amount(self.done)
+            return amount(self.done) if self.done or not self.message else ""
         percent = f" ({self.percent})" if self.percent else ""
         return f"{amount(self.done)} of {amount(self.total)}{percent}"
 

@@ -118,6 +118,7 @@ def standing(  # noqa: PLR0913, PLR0917  the sentence looks at everything
         newer=0 if ended or record.get("acted") else around.newer,
         trouble=_failure(result, last) if ended else _last_trouble(history),
         reason=result.get("reason") or _data(last).get("reason"),
+        begun=ms(record, "started_at") is not None,
         undone=_states(course.get("undone"), result),
         left=_left(course, result, ended=ended),
         ending=_met(result) if ended else _ending(course),
@@ -142,11 +143,14 @@ def _far(record: Record, now: int | None) -> str | None:
     """How far it says it is; `now` is None for one that has ended."""
     if (progress := read(record.get("progress"))) is None:
         return None
-    doing = f", {one_line(progress.message)}" if progress.message else ""
+    at, doing = ms(record, "progress_at"), one_line(progress.message)
+    ago = f" {lasting(now - at)} ago" if at and now is not None else ""
+    if not (figures := progress.figures()):
+        return f"it said{ago}: {doing}" if now is not None else f"it said last: {doing}"
+    doing = f", {doing}" if doing else ""
     if now is None:
-        return f"it had come to {progress.figures()}{doing}"
-    at = ms(record, "progress_at")
-    return f"{progress.figures()} done{doing}" + (f", as it said {lasting(now - at)} ago" if at else "")
+        return f"it had come to {figures}{doing}"
+    return f"{figures} done{doing}" + (f", as it said{ago}" if ago else "")
 
 
 def _data(event: Mapping[str, Any]) -> Mapping[str, Any]:

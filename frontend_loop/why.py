@@ -30,7 +30,7 @@ class Standing:
         base: its own priority, while those behind it lend it the one of its lane.
         tries: what its state allows.
         children: of how many children the end is waited for, and how many they are in all.
-        trouble: what went wrong the last time. asked_by, asked_for: who cancelled it, and why.
+        trouble: what went wrong the last time. begun: a worker took it. asked_by, asked_for: who cancelled it, and why.
         blocked: what keeps a permit from it.
         aspect, newer: of what it sets on its target, and how many newer commands set it too.
         entries: what the unread entries of its inbox are, oldest first.
@@ -86,6 +86,7 @@ class Standing:
     newer: int = 0
     trouble: str | None = None
     reason: str | None = None
+    begun: bool = False
     undone: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     ending: str | None = None
@@ -95,8 +96,8 @@ class Standing:
 
 def why(mission: Standing) -> str:
     """The sentence."""
-    told = _PLACES.get(mission.place, _elsewhere)(mission)
-    return "; ".join(part for part in told if part) + "."
+    told = "; ".join(part for part in _PLACES.get(mission.place, _elsewhere)(mission) if part)
+    return told if told.endswith("?") else f"{told}."
 
 
 def _lane(m: Standing) -> list[str]:
@@ -250,6 +251,8 @@ def _ended(m: Standing) -> list[str]:
             return [f"FAILED{at}: {trouble}", m.progress or "", first, undone, left, *_dead_letter(m)]
         case Status.CANCELLED:
             reason = _REASONS.get(m.reason or "", m.reason or "nobody kept why")
+            if m.reason == Reason.EXPIRED and m.begun:
+                reason = "what it waited for did not come in time"
             if m.reason == Reason.REQUESTED:
                 reason = _said(_ASKERS.get(m.asked_by or "", m.asked_by), "asked for it", m.asked_for)
             return [f"CANCELLED{at}: {reason}", m.progress or "", undone]

@@ -137,7 +137,7 @@ def mission_column(rows: Iterable[Mapping[str, Any]]) -> Column:
 
 def _rows(rows: list[dict[str, Any]], mission: Column) -> None:
     """As a table. A target tells a person's missions apart, which ids do not; where one stands `why` says too."""
-    some = any(row["progress"] for row in rows)
+    some = any(short(of(row["progress"])) for row in rows)
     columns = [
         mission,
         Column("STATUS"),

@@ -78,12 +78,12 @@ class Pace:
 def line(progress: Progress, pace: str = "") -> str:
     """``12,000 of 100,000 (12 %), 850/s, 1 min 43 s left: cleaning rows``."""
     figures = ", ".join(part for part in (progress.figures(), pace) if part)
-    return f"{figures}: {one_line(progress.message)}" if progress.message else figures
+    return ": ".join(part for part in (figures, one_line(progress.message)) if part)
 
 
 def short(progress: Progress | None) -> str:
     """For a column: ``12 %``, without a total ``12,000``."""
-    return "" if progress is None else progress.percent or amount(progress.done)
+    return "" if progress is None or not progress.figures() else progress.percent or amount(progress.done)
 
 
 def span(seconds: int) -> str:

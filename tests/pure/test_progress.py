@@ -10,6 +10,9 @@ from frontend_loop.progress import Progress
     ("told", "figures"),
     [
         (Progress(0), "0"),
+        (Progress(0, None, "in which room?"), ""),
+        (Progress(0, 3, "row 0"), "0 of 3 (0 %)"),
+        (Progress(2, None, "row 2"), "2"),
         (Progress(12_345), "12,345"),
         (Progress(2.5), "2.5"),
         (Progress(1234.56), "1,235"),

@@ -107,6 +107,16 @@ def test_the_tries_of_an_undo_are_its_own() -> None:
     assert " for its retry (attempt 6 of 1000)" in why(told)
 
 
+def test_who_gave_up_waiting_was_taken_by_a_worker() -> None:
+    asked = {"progress": '{"done":0,"total":null,"message":"In which room?"}'}
+    ended = {"place": "ended", "status": "CANCELLED"} | asked
+    result = {"reason": "expired", "finished_at": AT}
+    told = why(read(ended | {"started_at": "1"}, result=result))
+    assert told.endswith(" UTC: what it waited for did not come in time; it said last: In which room?")
+    assert " UTC: its deadline came before a worker took it; " in why(read(ended, result=result))
+    assert "; it said 4.0 s ago: In which room?" in why(read(asked | {"progress_at": str(NOW - 4000)}))
+
+
 def test_after_the_end_the_result_says_what_was_not_undone() -> None:
     error = {"code": "compensation_failed", "state": "PAY", "message": "no", "not_undone": ["PAY", "BOOK"]}
     error |= {"reason": "requested"}
