@@ -17,6 +17,7 @@ from arq.connections import RedisSettings, create_pool
 from arq.worker import Worker, func
 
 from backend_loop.admission import Admission
+from backend_loop.arq_pool import let_go
 from backend_loop.blocking import BlockWatch
 from backend_loop.breakers import Breakers
 from backend_loop.burst import burst
@@ -390,9 +391,7 @@ class LoopWorker(Worker):
     async def close(self) -> None:
         """What arq still holds, after `main` has ended."""
         if self._pool is not None:
-            await asyncio.gather(*self.tasks.values(), return_exceptions=True)
-            await self.pool.delete(self.health_check_key)
-            await self.pool.close(close_connection_pool=True)
+            await let_go(self._pool, self.tasks.values(), self.health_check_key, self.settings.redis_timeout_s)
             self._pool = None
 
 

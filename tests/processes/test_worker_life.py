@@ -12,6 +12,7 @@ from arq.connections import RedisSettings, create_pool
 from shared.scripts import SCRIPTS
 from tests.forge import Forked, forked
 from tests.processes.commands import Front, tally
+from tests.processes.restartable import Restartable
 from tests.stories.stack import Part, Stack, running
 from tests.waiting import eventually
 
@@ -87,6 +88,19 @@ async def test_burst_does_what_is_there_and_ends(stack: Stack, front: Front) -> 
     await eventually(lambda: process.poll() is not None, within=60)
     assert process.returncode == 0
     assert {(await front.state(one))[0] for one in ids} == {"SUCCEEDED"}
+
+
+async def test_a_redis_that_is_frozen_keeps_no_worker_from_ending(server: Restartable, tmp_path: Path) -> None:
+    own = {"DUALLOOP_TEST_CRON": str(tmp_path / "cron"), "DUALLOOP_REDIS_TIMEOUT_S": "0.5", "DUALLOOP_DRAIN_S": "1"}
+    process = _arq_worker(Stack(server.url, tmp_path, own))
+    try:
+        await eventually((tmp_path / "cron").exists)
+        server.freeze()
+        process.terminate()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        server.thaw()
 
 
 async def test_b13_a_clean_stop_of_one_worker_makes_no_other_look_ill(stack: Stack, front: Front) -> None:
