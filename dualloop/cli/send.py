@@ -44,7 +44,9 @@ def send(  # noqa: PLR0913  the options of the command
     locale: Annotated[str | None, typer.Option(help="Language of the text. Default: as it looks.")] = None,
     area: Annotated[str | None, typer.Option(help="Where you are, such as kitchen.")] = None,
     session: Annotated[str | None, typer.Option(help="Ties what you say together: questions, and cancel that.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the result; exit code 1 unless SUCCEEDED.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the result; exit code 1 unless SUCCEEDED, or if nothing was done.")
+    ] = False,
     priority: Annotated[Priority | None, typer.Option(help="Default: the type's.", show_default=False)] = None,
     deadline: Annotated[float | None, typer.Option(metavar="SECONDS", help="Default: the type's.")] = None,
     target: Annotated[str | None, typer.Option(help="What is acted on. Default: by the type's rule.")] = None,
@@ -85,8 +87,8 @@ def _accepted(ack: "Ack", *, json: bool) -> None:
     if json:
         machine(ack)
         return
-    say(f"Accepted {ack.type} as {ack.correlation_id}")
-    say(f"See it run: dualloop watch {ack.correlation_id}", "dim")
+    say(f"Accepted {ack.type} as {ack.correlation_id}", whole=True)
+    say(f"See it run: dualloop watch {ack.correlation_id}", "dim", whole=True)
 
 
 def _recorded(file: Path) -> bytes:
@@ -228,9 +230,9 @@ def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2, replay
     """Print a result document; of one that was `replayed`, the time since then: it may have lain dead for days.
 
     Raises:
-        Refusal: the mission has not SUCCEEDED.
+        Refusal: the mission has not SUCCEEDED, or what was said in words came to nothing.
     """
-    status = result["status"]
+    status, problem = result["status"], _problem(result)
     if json:
         machine({name: value for name, value in result.items() if name != "op"}, indent=indent)
     else:
@@ -240,7 +242,7 @@ def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2, replay
         took = f"after {between(result['created_at'], result['finished_at'])}"
         if replayed is not None:
             took = f"after {between(replayed, result['finished_at'])}, counted from its replay"
-        say(f"{status} {took}", "green" if status == Status.SUCCEEDED else "yellow")
+        say(f"{status} {took}", "green" if status == Status.SUCCEEDED and problem is None else "yellow")
         say(result["task_id"], "dim")
         if spoken is not None:
             if result["freshness"] is not None:
@@ -252,6 +254,15 @@ def end(result: Mapping[str, Any], *, json: bool, indent: int | None = 2, replay
             section("Freshness", result["freshness"])
     if status != Status.SUCCEEDED:
         raise Refusal(clean(_ending(result)))
+    if problem is not None:
+        raise Refusal(clean(f"Nothing was done: {problem}."))
+
+
+def _problem(result: Mapping[str, Any]) -> str | None:
+    """Why words that were answered have begun nothing: `not_understood`, say. The answer is true, and no success."""
+    told = result["result"]
+    problem = told.get("problem") if result["type"] == TYPE and isinstance(told, Mapping) else None
+    return problem if isinstance(problem, str) else None
 
 
 def _spoken(result: Mapping[str, Any]) -> str | None:

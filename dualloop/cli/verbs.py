@@ -131,7 +131,7 @@ def _show(told: dict[str, Any], sentence: str, *, json: bool) -> None:
         return
     say(sentence)
     if not Status(told["status"]).terminal:
-        say(f"See what becomes of it: dualloop watch {told['task_id']}", "dim")
+        say(f"See what becomes of it: dualloop watch {told['task_id']}", "dim", whole=True)
 
 
 def _cancelling(told: dict[str, Any]) -> str:

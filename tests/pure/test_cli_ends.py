@@ -46,3 +46,33 @@ def test_what_lay_dead_took_the_time_since_its_replay(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.startswith("SUCCEEDED after 420 ms, counted from its replay\n")
     end(done, json=False)
     assert capsys.readouterr().out.startswith("SUCCEEDED after 1.0 s\n")
+
+
+WORDS = RESULT | {"type": "assistant.command", "status": "SUCCEEDED", "error": None}
+SORRY = {"text": "Sorry, I did not understand that.", "problem": "not_understood", "candidates": []}
+
+
+@pytest.mark.parametrize("json", [False, True])
+def test_words_that_came_to_nothing_are_no_success_for_a_script(
+    capsys: pytest.CaptureFixture[str], *, json: bool
+) -> None:
+    with pytest.raises(Refusal) as caught:
+        end(WORDS | {"result": SORRY}, json=json)
+    assert str(caught.value) == "Nothing was done: not_understood."
+    said = capsys.readouterr().out
+    assert SORRY["text"] in said, "what was answered is there all the same"
+    assert ('"status": "SUCCEEDED"' in said) is json
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        WORDS | {"result": {"text": "The hall light is on.", "devices": []}},
+        WORDS | {"result": {"text": "All right.", "answers": "04B"}},
+        WORDS | {"type": "shop.hold", "result": {"problem": "of an author's own, who calls it a success"}},
+        WORDS | {"type": "shop.hold", "result": None},
+    ],
+    ids=["done", "answer", "author", "nothing"],
+)
+def test_all_else_that_succeeded_is_one(result: dict[str, Any]) -> None:
+    end(result, json=False)
