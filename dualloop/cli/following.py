@@ -176,10 +176,12 @@ def shared_out(room: int, *, share: bool, figures: int, pace: int, doing: int) -
 
 
 def _said(data: Any) -> str:
-    """A child's end in words, since there may be hundreds of them; all else as it is."""
+    """In words a child's end, since there may be hundreds of them, and what is said to a person; all else as it is."""
     if isinstance(data, dict) and data.get("event") == "child":
         code = f", {data['code']}" if data.get("code") else ""
         return clean(f"child {data.get('name') or data['task_id']} {data['status']}{code}")
+    if isinstance(data, dict) and isinstance(data.get("spoken"), str) and data["spoken"]:
+        return clean(f"{'asks' if data.get('question') else 'says'}: {one_line(data['spoken'])}")
     return to_json(data).decode()
 
 

@@ -147,6 +147,17 @@ def test_with_a_question_it_is_said_how_to_answer(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == "In which room?\n", "who hears of it after the answer has none to give"
 
 
+def test_what_is_said_to_a_person_is_told_as_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    lines, asks = (
+        Lines(events=True),
+        {"spoken": "在哪个房间？\nHall?", "question": "which_area", "candidates": ["hall"]},
+    )
+    for data in (asks, {"spoken": "All right."}, {"spoken": None}, {"spoken": ""}):
+        lines.take(event("ASKING") | {"data": data})
+    said = [line.split("ASKING  ")[-1] for line in capsys.readouterr().out.splitlines()]
+    assert said == ["asks: 在哪个房间？ Hall?", "says: All right", '{"spoken":null}', '{"spoken":""}']
+
+
 def test_a_child_s_end_is_told_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     data = {"event": "child", "task_id": "04X", "type": "firmware.update", "status": "FAILED", "code": "device_refused"}
     lines = Lines(events=True)
