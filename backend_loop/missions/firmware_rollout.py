@@ -17,10 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 
 from backend_loop.budget import MayFail
-from backend_loop.files import File
 from backend_loop.mission import Mission, state, undo
 from backend_loop.missions.firmware_update import ASKING, GADGETS, Gadget, Version
-from backend_loop.outcomes import Fail, Go, Outcome, WaitForChildren
+from backend_loop.outcomes import Fail, Go, Outcome, Retry, WaitForChildren
 from backend_loop.retry import Retry as Policy
 from backend_loop.services import ServiceRefused, ServiceUnavailable
 from backend_loop.toolbox import ChildMission, Toolbox
@@ -33,9 +32,18 @@ PAGE: Final = 200
 SHOWN: Final = 50
 """Failures that the result itself tells; all of them are in the report."""
 
+REPORT_TRIES: Final = 4
+"""Without it the rollout ends then, so less than a state has; each failure is told where any result is."""
+
 DAY_S: Final = 86_400.0
 BACK: Final = "back:"
 """What the name of an update begins with that flashes a gadget back."""
+
+BACK_AT_ONCE: Final = 100
+"""Updates back that are spawned together; all else that a rollout knows of its gadgets is in the document then."""
+
+BACK_ROOM, BACK_EACH, BACK_LETTER = 800_000, 690, 7
+"""Bytes of that document for two updates of each gadget: so many for one, and so many for each letter of its name."""
 
 UNTOUCHED: Final = frozenset({"already_done", "device_refused", "device_unreachable", "overridden", "superseded"})
 """Ends of an update after which the gadget surely does not show what we wanted because of us."""
@@ -45,13 +53,17 @@ class NoGadgetsError(Exception):
     """Nothing fits what was asked for."""
 
 
+class NoWayBackError(Exception):
+    """What is to be flashed back where it fails could not be: nothing is flashed."""
+
+
 class FirmwareRollout(Mission):
     """Bring many gadgets to a firmware version: canaries first, then the others, with an error budget."""
 
     type = "firmware.rollout"
     priority = Priority.BULK
     deadline_s = DAY_S
-    permanent = (ServiceRefused, NoGadgetsError)
+    permanent = (ServiceRefused, NoGadgetsError, NoWayBackError)
     retryable = (ServiceUnavailable,)
     table: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "LISTING": {"listed": "CANARY", "noting": "NOTING"},
@@ -110,11 +122,13 @@ class FirmwareRollout(Mission):
             model = "" if where.model is None else f"&model={quote(where.model)}"
             shown = await _listed(tools, f"prefix={quote(where.prefix)}{model}", where.count)
             wanted = list(shown)
-        if not wanted:
-            raise NoGadgetsError(f"no gadget is like {payload.gadgets}")
+            if not wanted:
+                raise NoGadgetsError(_none_like(where))
         context.left, context.total = wanted, len(wanted)
         if not payload.rollback:
             return Go("listed")
+        if not has_way_back(wanted):
+            raise NoWayBackError(f"{len(wanted)} gadgets with such long names cannot be flashed back from one rollout")
         context.before = shown
         return Go("noting")
 
@@ -130,17 +144,16 @@ class FirmwareRollout(Mission):
         back = [one for one in tools.children if _is_back(one)]
         if not all(one.ended for one in (*there, *back)):
             return WaitForChildren("ended", bound=tools.payload.at_once)
-        if back:
-            stay = [one for one in back if not one.succeeded and _said(one) not in {"overridden", "superseded"}]
-            if stay:
-                return Fail(f"{len(stay)} of {len(back)} could not be flashed back, {_first(_line(stay[0]))}")
-            return None
         version, before = tools.payload.version, tools.context.before
         touched = [gadget for one in there if _said(one) not in UNTOUCHED and (gadget := one.name) in before]
-        for gadget in touched:
+        begun = {one.name for one in back}
+        for gadget in (left := [one for one in touched if BACK + one not in begun])[:BACK_AT_ONCE]:
             payload = {"gadget": gadget, "version": before[gadget], "replaces": version, "patience_s": 60}
             tools.spawn("firmware.update", payload, name=BACK + gadget, deadline_s=DAY_S)
-        return WaitForChildren("ended", bound=tools.payload.at_once) if touched else None
+        if left:
+            return WaitForChildren("ended", bound=tools.payload.at_once)
+        stay = [one for one in back if not one.succeeded and _said(one) not in {"overridden", "superseded"}]
+        return Fail(f"{len(stay)} of {len(back)} could not be flashed back, {_first(_line(stay[0]))}") if stay else None
 
     @state("CANARY")
     async def try_out(self, tools: Toolbox[Payload, Context]) -> Outcome:
@@ -184,7 +197,12 @@ class FirmwareRollout(Mission):
         payload, context = tools.payload, tools.context
         lines = [_line(one) for one in tools.children]
         tools.progress(len(lines), context.total)
-        link = await asyncio.to_thread(_write, tools.file("report.jsonl"), lines)
+        try:
+            link, missing = await asyncio.to_thread(_write, tools, lines), {}
+        except OSError as error:  # such as a full disk: what is flashed is well all the same, and is not to be undone
+            if tools.attempt < REPORT_TRIES:
+                return Retry(f"the report cannot be written: {error}")
+            link, missing = None, {"no_report": str(error)}
         bad = [line for line in lines if line["status"] != "SUCCEEDED"]
         result = {
             "version": payload.version,
@@ -193,6 +211,7 @@ class FirmwareRollout(Mission):
             "not_begun": context.total - len(lines),
             "failures": bad[:SHOWN],
             "report": link,
+            **missing,
         }
         if not context.stopped:
             return Go("reported", result)
@@ -206,6 +225,17 @@ def spread(gadgets: Sequence[str], count: int) -> list[str]:
     """So many of them, as far apart as they can be: the neighbours of one are too much like it."""
     count = min(count, len(gadgets))
     return [gadgets[(2 * n + 1) * len(gadgets) // (2 * count)] for n in range(count)]
+
+
+def has_way_back(gadgets: Sequence[str]) -> bool:
+    """Whether what is known of two updates of each gadget is not too much for one mission."""
+    return sum(BACK_EACH + BACK_LETTER * len(gadget) for gadget in gadgets) <= BACK_ROOM
+
+
+def _none_like(where: FirmwareRollout.Payload.Where) -> str:
+    """A sentence, where nothing fits."""
+    named = f" whose name begins with {where.prefix!r}" if where.prefix else ""
+    return f"there is no gadget{named}" + ("" if where.model is None else f" of the model {where.model!r}")
 
 
 async def _listed(tools: Tools, query: str, most: int) -> dict[str, str]:
@@ -259,8 +289,9 @@ def _line(update: ChildMission) -> dict[str, Any]:
 def failed(bad: Sequence[Mapping[str, Any]], total: int) -> str:
     """What has gone wrong, by the lines of those that did not succeed; who was told to end has not failed himself."""
     own = [line for line in bad if line["said"] != Reason.REQUESTED]
-    ended = f" and {len(bad) - len(own)} were told to end" if len(own) < len(bad) else ""
-    return f"{len(own)} of {total} failed{ended}" + (f", {_first(own[0])}" if own else "")
+    ended = len(bad) - len(own)
+    told = f" and {ended} {'was' if ended == 1 else 'were'} told to end" if ended else ""
+    return f"{len(own)} of {total} failed{told}" + (f", {_first(own[0])}" if own else "")
 
 
 def _first(line: Mapping[str, Any]) -> str:
@@ -269,7 +300,8 @@ def _first(line: Mapping[str, Any]) -> str:
     return f"the first one is {line['gadget']}, {line['said']}{why}"
 
 
-def _write(file: File, lines: Sequence[Mapping[str, Any]]) -> str:
+def _write(tools: Tools, lines: Sequence[Mapping[str, Any]]) -> str:
     """The report, a line each; its link."""
+    file = tools.file("report.jsonl")
     file.path.write_bytes(b"".join(to_json(line) + b"\n" for line in lines))
     return file.publish()

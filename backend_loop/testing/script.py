@@ -176,7 +176,7 @@ def reply(answer: Answer | None, body: Mapping[str, Any] | None, name: str) -> h
 def fits(pattern: str, call: Call) -> bool:
     """Whether a line of a script is about this call."""
     method, _, path = pattern.rpartition(" ")
-    wanted, parts = path.strip("/").split("/"), call.path.split("/")
+    wanted, parts = path.strip("/").split("/"), call.path.strip("/").split("/")
     if method not in {"", call.method} or len(wanted) != len(parts):
         return False
     return all(fnmatchcase(part, want) for part, want in zip(parts, wanted, strict=True))

@@ -30,7 +30,7 @@ def test_who_ended_otherwise_counts_as_the_budget_counts_it() -> None:
 
 
 def test_none_of_its_own_failed() -> None:
-    assert failed([line("g1", "CANCELLED", "requested")], 9) == "0 of 9 failed and 1 were told to end"
+    assert failed([line("g1", "CANCELLED", "requested")], 9) == "0 of 9 failed and 1 was told to end"
 
 
 def back(**shows: Any) -> Trial:

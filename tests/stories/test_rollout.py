@@ -139,4 +139,4 @@ async def test_nonsense_is_refused_at_the_door_and_nothing_to_do_is_said(field: 
         assert answer.status_code == 422, payload
     document = await field.end(await field.roll_out("2.0.0", {"prefix": "gizmo."}))
     assert (document["status"], document["error"]["code"]) == ("FAILED", "permanent")
-    assert "no gadget is like" in document["error"]["message"]
+    assert document["error"]["message"] == "NoGadgetsError: there is no gadget whose name begins with 'gizmo.'"
