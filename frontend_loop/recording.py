@@ -4,7 +4,7 @@ from typing import Any, Final, NamedTuple
 
 from frontend_loop.multipart import file_of, is_form, parameters
 from frontend_loop.reading import invalid
-from shared.audio import RATES, RAW, kind_of
+from shared.audio import RATES, RAW, kind_of, stranger
 from shared.errors import Problem
 
 _BARE: Final = frozenset(
@@ -55,6 +55,8 @@ def recording_of(body: bytes, content_type: str, rate: int | None, most: int) ->
         raise Problem("too_large", f"a recording may have {most} bytes: say less, or send it as FLAC or OGG")
     if (kind := kind_of(body)) is not None:
         return Recording(body, kind, None)
+    if (other := stranger(body)) is not None:  # as samples it would be noise, in which nobody speaks
+        raise Problem("no_recording", f"nobody listens to {other} here: {WANTED}")
     said = parameters(content_type)
     bare = content_type.partition(";")[0].strip().lower() in _BARE
     rate = rate or _number(said.get("rate"))

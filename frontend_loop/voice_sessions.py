@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from frontend_loop.feed import Feed
 from frontend_loop.utterance import Locale
 from shared import keys
-from shared.audio import RATES
+from shared.audio import RATES, kind_of, stranger
 from shared.envelope import Text
 from shared.errors import Problem, RedisAwayError
 from shared.loop import Answer, Idle, Loop
@@ -71,7 +71,7 @@ class VoiceSession:
         self.id, self.shard, self.speaker = uuid4().hex, shard, speaker
         self._link, self._prefix, self._share = link, keys.prefix(shard), settings.audio_memory
         self._most = min(round((settings.speech_s + PAUSES_S) * speaker.rate) * WIDTH, settings.max_audio)
-        self._ended = False
+        self._ended, self._silent = False, True
         self._clock = asyncio.get_running_loop().time
         self._by = self._clock() + SLOWLY * (settings.speech_s + PAUSES_S)
         self._until = self._clock() + QUIET_S
@@ -97,9 +97,15 @@ class VoiceSession:
         """More of what is said; what comes after its end is dropped, and then it has `ended`, whoever goes on sending.
 
         Raises:
-            Problem: 413, or 503.
+            Problem: 413, or 503; 415: it begins like a file of what no samples are.
             RedisAwayError: it may be lost.
         """
+        if self._silent and (file := stranger(samples) or kind_of(samples)) not in {None, "WAV"}:
+            detail = (
+                f"this begins like a file, {file}: send samples, 16 bit, little endian, mono, at the rate that is said"
+            )
+            raise Problem("no_recording", detail)
+        self._silent = False
         self._until = min(self._clock() + QUIET_S, self._by)
         item = (self.id, KEEP_MS, self._share, self._most, samples)
         answer = await self._link.run("speak", self._prefix, "push", *item)

@@ -65,6 +65,23 @@ def test_all_else_is_refused(content_type: str, rate: int | None, code: str) -> 
     assert refused.value.code == code
 
 
+@pytest.mark.parametrize(
+    ("begins", "name"),
+    [
+        (b"\x1aE\xdf\xa3\x9fB\x86\x81", "WebM"),
+        (b"\0\0\0\x20ftypM4A ", "MP4"),
+        (b"ID3\4\0\0", "MP3"),
+        (b"FORM\0\0\0\x10AIFF", "AIFF"),
+        (b"caff\0\1", "CAF"),
+        (b"#!AMR\n", "AMR"),
+    ],
+)
+def test_what_browsers_and_telephones_record_is_no_noise_whatever_its_rate(begins: bytes, name: str) -> None:
+    with pytest.raises(Problem, match=f"nobody listens to {name} here: send a WAV") as refused:
+        recording_of(begins + bytes(320), CURL, 48_000, MOST)
+    assert refused.value.code == "no_recording"
+
+
 def test_nothing_and_too_much_are_refused() -> None:
     for body, code in ((b"", "empty_recording"), (WAV, "too_large")):
         with pytest.raises(Problem) as refused:

@@ -6,6 +6,7 @@ import pytest
 
 from frontend_loop import voice_sessions
 from frontend_loop.voice_sessions import PAUSES_S, SLOWLY, Speaker, VoiceSession
+from shared.errors import Problem
 from shared.settings import Settings
 
 
@@ -26,6 +27,22 @@ async def test_it_is_as_long_as_is_listened_to_and_no_larger_than_any_recording(
     await VoiceSession(cast("Any", link), 0, Speaker(rate=rate), settings).push(bytes(2))
     ((verb, _, word, *_, room, samples),) = link.told
     assert (verb, word, room, samples) == ("speak", "push", most, bytes(2))
+
+
+@pytest.mark.parametrize("begins", [b"\x1aE\xdf\xa3", b"OggS", b"fLaC"])
+async def test_a_file_is_no_speech_and_who_sends_one_is_told_so(begins: bytes) -> None:
+    link, settings = Tape(), Settings(_env_file=None)
+    with pytest.raises(Problem, match="begins like a file") as refused:
+        await VoiceSession(cast("Any", link), 0, Speaker(), settings).push(begins + bytes(320))
+    assert (refused.value.code, link.told) == ("no_recording", [])
+
+
+async def test_what_comes_amid_speech_is_sound_and_so_is_what_follows_the_header_of_a_wav() -> None:
+    link = Tape()
+    session = VoiceSession(cast("Any", link), 0, Speaker(), Settings(_env_file=None))
+    for samples in (b"RIFF....WAVE", b"OggS", b"fLaC"):
+        await session.push(samples)
+    assert [told[-1] for told in link.told] == [b"RIFF....WAVE", b"OggS", b"fLaC"]
 
 
 class Listener(Tape):
