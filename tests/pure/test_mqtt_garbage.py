@@ -179,7 +179,7 @@ def test_an_act_of_nonsense_costs_no_report() -> None:
     setpoint = LEVEL | {"name": "occupied_heating_setpoint", "property": "setpoint"}
     heater = {"friendly_name": "heater", "definition": {"exposes": [{"type": "climate", "features": [setpoint]}]}}
     hub._take("zigbee2mqtt/bridge/devices", json.dumps([heater]), retained=True)
-    hub._announced()
+    hub._take_in()
     line = hub.lines["zigbee2mqtt/heater"]
     for n, value in enumerate(JUNK):
         act = json.dumps({"key": f"k{n}", "fence": value, "values": {"temperature": value}})

@@ -3,11 +3,13 @@
 import asyncio
 import socket
 import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 import aiomqtt
 import pytest
 
+from backend_loop.devices.mqtt import hub as hub_module
 from backend_loop.devices.mqtt.device import MqttDevices
 from backend_loop.devices.mqtt.hub import Hub
 from backend_loop.devices.protocol import Command, DeviceUnreachable, UnknownEntity
@@ -90,9 +92,9 @@ async def test_nobody_is_asked_before_the_answer_would_be_heard(
     assert client is not None
     subscribe = client.subscribe
 
-    async def later(*topics: Any) -> Any:
+    async def later(*topics: Any, **more: Any) -> Any:
         await may.wait()
-        return await subscribe(*topics)
+        return await subscribe(*topics, **more)
 
     monkeypatch.setattr(client, "subscribe", later)
     hall = Lamp(lamp.line, "hall")
@@ -210,9 +212,76 @@ async def test_a_broker_that_remembers_is_not_told_again(own_mosquitto: Broker) 
 def test_a_mark_that_comes_late_shows_that_marks_come() -> None:
     hub = Hub(MqttUrl("127.0.0.1", 1), ["zigbee2mqtt"], "homeassistant")
     hub._hears_itself = False
-    hub._take(f"dualloop/hubs/{hub._identifier}", "7", retained=False)
+    hub._take(hub._own, "7", retained=False)
     assert hub._hears_itself
     assert not hub._mark.is_set(), "and it is not taken for another one"
+
+
+@pytest.fixture
+async def waiting_hub(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hub]:
+    """One that has a connection, on which it waits for an answer."""
+    monkeypatch.setattr(hub_module, "SETTLE_S", 0.01)
+    hub = Hub(MqttUrl("127.0.0.1", 1), ["zigbee2mqtt"], "homeassistant")
+
+    async def hear() -> None:
+        await asyncio.Event().wait()
+
+    hub._reading = asyncio.create_task(hear())
+    yield hub
+    hub._reading.cancel()
+    await asyncio.wait({hub._reading})
+
+
+async def test_a_broker_is_waited_for_as_long_as_it_sends_what_it_has_retained(
+    waiting_hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, rounds = asyncio.Event(), 0
+
+    def beat() -> None:
+        nonlocal rounds
+        rounds += 1
+        waiting_hub._came += rounds < 20
+        if rounds == 20:
+            answer.set()
+
+    monkeypatch.setattr(waiting_hub.loop, "beat", beat)
+    assert await waiting_hub._answered(answer.wait())
+    assert rounds == 20, "many times longer than one that is silent"
+
+
+async def test_a_silent_broker_is_not_waited_for_and_a_lost_one_neither(waiting_hub: Hub) -> None:
+    assert not await waiting_hub._answered(asyncio.Event().wait())
+
+    async def lost() -> None:
+        raise aiomqtt.MqttError("gone")
+
+    waiting_hub._reading = asyncio.create_task(lost())
+    with pytest.raises(aiomqtt.MqttError, match="gone"):
+        await waiting_hub._answered(asyncio.Event().wait())
+
+
+async def test_who_is_heard_is_asked_while_thousands_of_others_are_not_yet(
+    mqtt_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscribe, may = aiomqtt.Client.subscribe, asyncio.Event()
+
+    async def later(self: aiomqtt.Client, topics: Any, **more: Any) -> Any:
+        if "plug" in str(topics):
+            await may.wait()
+        return await subscribe(self, topics, **more)
+
+    monkeypatch.setattr(aiomqtt.Client, "subscribe", later)
+    monkeypatch.setattr(hub_module, "AT_ONCE", 1)
+    async with lamp_on(mqtt_url) as lamp:
+        for number in range(3):
+            config = {"state_topic": f"plug{number}", "command_topic": "set", "unique_id": f"p{number}"}
+            await lamp.line.say(f"homeassistant/switch/plug{number}/config", config, retain=True)
+        async with devices_on(mqtt_url) as devices:
+            assert (await devices.observe(LAMP, deadline=soon(60))).value["power"] == "off"
+            plugs = [line for line in devices._hub.lines.values() if line.described.wire != lamp.topic]
+            assert [line.there.is_set() for line in plugs] == [False] * 3
+            may.set()
+            await eventually(lambda: all(line.there.is_set() for line in plugs))
 
 
 async def test_a_connection_that_is_cut_comes_back_by_itself(own_mosquitto: Broker) -> None:

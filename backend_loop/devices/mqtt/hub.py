@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Awaitable, Iterable, Mapping
 from itertools import count
 from typing import Final
 from uuid import uuid4
@@ -11,9 +12,9 @@ import aiomqtt
 
 from backend_loop.devices.mqtt import changes
 from backend_loop.devices.mqtt.book import Book
-from backend_loop.devices.mqtt.bridge_clock import BridgeClock
-from backend_loop.devices.mqtt.dialects.described import Described, Message, mapping, number
+from backend_loop.devices.mqtt.dialects.described import Message, mapping, number
 from backend_loop.devices.mqtt.line import Line, Look
+from backend_loop.devices.mqtt.lines import CHANGES, Lines, spoken
 from shared.clock import now_ms
 from shared.logs import get
 from shared.loop import Answer, Idle, Loop
@@ -23,7 +24,6 @@ log = get(__name__)
 
 ACTS: Final = "dualloop/acts"
 ANSWERS: Final = "dualloop/answers"
-CHANGES: Final = "dualloop/changes"
 HUBS: Final = "dualloop/hubs"
 """Where a hub says a number to itself, once it has subscribed, and before it asks.
 
@@ -35,14 +35,17 @@ AT_MOST_ONCE: Final = 0
 
 SLICE_S: Final = 5.0
 SETTLE_S: Final = 5.0
-"""How long a broker may take to send what it has retained."""
+"""How long a broker may say nothing at all while it sends what it has retained."""
 
 CONNECT_S: Final = 3.0
+LONGEST_S: Final = 600.0
+"""Of a broker that sends and sends before it answers."""
+
 AT_ONCE: Final = 50
 """Topics in one subscription."""
 
-MOST_GONE: Final = 1_000
-"""Devices that are announced no more and known still; beyond it, who has gone first is forgotten."""
+REST: Final = 9
+"""Taking in announcements is followed by a rest so many times as long: a flood of them leaves time for all else."""
 
 CAP_S: Final = 5.0
 """Longest pause before the broker is tried again."""
@@ -59,20 +62,20 @@ class Hub:
 
     def __init__(self, url: MqttUrl, bases: Iterable[str], prefix: str) -> None:
         """Connect to nothing yet: that is the loop's business."""
-        self.url, self.lines = url, dict[str, Line]()
+        self.url, self._lines = url, Lines()
         self.revision = 0
         """Rises with every announcement that changed who is there."""
         self._book = Book(tuple(bases), prefix)
-        self._clocks = dict[str, BridgeClock]()
-        self._routes = dict[str, list[Line]]()
         self._subscribed, self._untold, self._unread = set[str](), dict[str, None](), False
         self._identifier = f"dualloop-{uuid4().hex[:12]}"
+        self._own = f"{HUBS}/{self._identifier}"
         self._session = contextlib.AsyncExitStack()
         self._client: aiomqtt.Client | None = None
         self._reading: asyncio.Task[None] | None = None
         self._asking, self._marks, self._hears_itself = dict[str, Look](), count(1), True
         self._nudge, self._mark, self._ready = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._settling, self._retained = "", set[str]()
+        self._settling, self._retained, self._reminded = "", set[str](), False
+        self._came, self._rest_s = 0, 0.0
         self.trouble = "not connected yet"
         """Why there is no connection, where there is none."""
         self.connected_at = 0
@@ -87,6 +90,11 @@ class Hub:
             output="readings, and who changed what",
             backoff_cap_s=CAP_S,
         )
+
+    @property
+    def lines(self) -> Mapping[str, Line]:
+        """The devices, by wire name; also who was announced once."""
+        return self._lines.by_wire
 
     async def ready(self, within_s: float) -> bool:
         """Whether it is connected and knows who is there, waited for so long."""
@@ -115,7 +123,7 @@ class Hub:
         if self._hears_itself and not look.posed:
             mark = str(next(self._marks))
             self._asking[mark] = look
-            await self.publish(f"{HUBS}/{self._identifier}", mark, qos=0)
+            await self.publish(self._own, mark, qos=0)
         else:
             look.posed = True
         for question in questions:
@@ -145,6 +153,7 @@ class Hub:
         """Hear for a while; connect first where that is to be done."""
         if self._reading is None:
             await self._open()
+        await asyncio.sleep(self._rest_s)
         reading, nudged = self._reading, asyncio.ensure_future(self._nudge.wait())
         assert reading is not None, "it was opened"  # noqa: S101  right above
         try:
@@ -189,51 +198,93 @@ class Hub:
         log.info("broker there", broker=str(self.url), devices=len(self.lines))
 
     async def _settle(self, client: aiomqtt.Client) -> None:
-        """Hear who is there, then how they were; only then may anybody ask."""
+        """Hear who is there; only then may anybody ask."""
         self.connected_at = now_ms()
         self._retained.clear()
-        own = f"{HUBS}/{self._identifier}"
-        await client.subscribe(
-            [(topic, AT_MOST_ONCE) for topic in (own, *self._book.topics, f"{ACTS}/#", f"{ANSWERS}/#")]
-        )
-        await self._marked(client, own)
-        await self._listen()
-        if await self._marked(client, own):
-            self._remind()
+        self._reminded, self._hears_itself = False, True
+        topics = [self._own, *self._book.topics, f"{ACTS}/#", f"{ANSWERS}/#"]
+        await self._subscribe(client, topics)
+        await self._marked(client)
+        self._take_in()
+        self._rest_s = 0.0
         self._ready.set()
+        self._nudge.set()
 
-    async def _marked(self, client: aiomqtt.Client, own: str) -> bool:
+    async def _subscribe(self, client: aiomqtt.Client, topics: Iterable[str]) -> None:
+        """Raises aiomqtt.MqttError: the broker is lost, or silent."""
+        answer = client.subscribe([(topic, AT_MOST_ONCE) for topic in topics], timeout=LONGEST_S)
+        if not await self._answered(answer):
+            raise aiomqtt.MqttError(f"the broker said nothing for {SETTLE_S:g} s")
+
+    async def _marked(self, client: aiomqtt.Client) -> None:
+        """Return once all has come that the broker had to send before."""
+        if not self._hears_itself:
+            return
         self._mark.clear()
         self._settling = str(next(self._marks))
-        await client.publish(own, self._settling.encode(), qos=1)
-        if await _set(self._mark, SETTLE_S):
-            return True
-        self._hears_itself = False  # it may be forbidden: then nobody waits for a mark
-        log.warning("broker slow to send what it has retained", broker=str(self.url))
-        return False
+        await client.publish(self._own, self._settling.encode(), qos=0)
+        if not await self._answered(self._mark.wait()):
+            self._hears_itself = False  # it may be forbidden: then nobody waits for a mark
+            log.warning("broker does not send what is said to oneself", broker=str(self.url))
+
+    async def _answered(self, answer: Awaitable[object]) -> bool:
+        """Whether an answer of the broker comes, waited for as long as it sends anything: it may have retained much.
+
+        Raises:
+            aiomqtt.MqttError: the broker is lost.
+        """
+        assert self._reading is not None, "it was opened"  # noqa: S101  by whoever waits
+        waiting = asyncio.ensure_future(answer)
+        try:
+            while True:
+                came = self._came
+                self.loop.beat()
+                both = {waiting, self._reading}
+                await asyncio.wait(both, timeout=SETTLE_S, return_when=asyncio.FIRST_COMPLETED)
+                if waiting.done():
+                    waiting.result()
+                    return True
+                if self._reading.done():
+                    self._reading.result()
+                if self._came == came:
+                    return False
+        finally:
+            waiting.cancel()
 
     def _remind(self) -> None:
         """Tell a broker again what it has forgotten of who changed what: one that began anew has nothing retained."""
+        self._reminded = True
         known = {wire for wire, line in self.lines.items() if line.tracker.changes}
-        if forgotten := known - self._retained:
-            self._untold |= dict.fromkeys(sorted(forgotten))
-            self._nudge.set()
+        self._untold |= dict.fromkeys(sorted(known - self._retained))
 
-    async def _listen(self) -> None:
-        """Take in who was announced, once for all of them, and subscribe to what new devices say."""
+    def _take_in(self) -> None:
+        """Take in who was announced, once for all of them."""
+        began = time.monotonic()
         if self._unread:
             self._unread = False
-            self._announced()
-        new = [topic for topic in self._routes if topic not in self._subscribed]
-        for begin in range(0, len(new), AT_ONCE):
-            if self._client is None:
-                return
-            topics = new[begin : begin + AT_ONCE]
-            await self._client.subscribe([(topic, AT_MOST_ONCE) for topic in topics])
-            self._subscribed.update(topics)
-        for line in self.lines.values():
-            if self._subscribed.issuperset(line.described.topics):
-                line.there.set()
+            self.revision += self._lines.take_in(self._book.devices(), now_ms())
+        self._rest_s = min(REST * (time.monotonic() - began), SLICE_S)
+
+    async def _listen(self) -> None:
+        """Take in who was announced, and subscribe to what they say; who was retained is heard before he is asked."""
+        self._take_in()
+        client, deaf = self._client, [line for line in self.lines.values() if not line.there.is_set()]
+        begun, topics = list[Line](), dict[str, None]()
+        for n, line in enumerate(deaf, 1):
+            begun.append(line)
+            topics |= dict.fromkeys(topic for topic in spoken(line) if topic not in self._subscribed)
+            if client is None or (len(topics) < AT_ONCE and n < len(deaf)):
+                continue
+            if topics:
+                await self._subscribe(client, topics)
+                await self._marked(client)
+                self._subscribed.update(topics)
+            for one in begun:
+                if self._subscribed.issuperset(one.described.topics):  # it may have been announced anew meanwhile
+                    one.there.set()
+            begun, topics = [], {}
+        if not self._reminded:
+            self._remind()
 
     async def _tell(self) -> None:
         """Hand on who changed what, for workers that begin later."""
@@ -251,6 +302,7 @@ class Hub:
     async def _hear(self, client: aiomqtt.Client) -> None:
         async for message in client.messages:
             topic, payload = message.topic.value, message.payload
+            self._came += 1
             try:
                 text = payload.decode() if isinstance(payload, bytes) else ""
                 self._take(topic, text, retained=message.retain)
@@ -261,20 +313,20 @@ class Hub:
 
     def _take(self, topic: str, text: str, *, retained: bool) -> None:
         space, _, rest = topic.partition("/")
-        if space == "dualloop" and self._own(topic, rest, text, retained=retained):
+        if space == "dualloop" and self._among_us(topic, rest, text, retained=retained):
             return
         if self._book.hear(topic, text):
             self._unread = True
             self._nudge.set()
         now = now_ms()
-        for line in self._routes.get(topic, ()):
+        for line in self._lines.routes.get(topic, ()):
             if line.hear(topic, text, retained=retained, now=now):
                 self._untold[line.described.wire] = None
                 self._nudge.set()
 
-    def _own(self, topic: str, rest: str, text: str, *, retained: bool) -> bool:
+    def _among_us(self, topic: str, rest: str, text: str, *, retained: bool) -> bool:
         """What workers, and devices of our own kind, say among themselves."""
-        if topic == f"{HUBS}/{self._identifier}":
+        if topic == self._own:
             self._came_back(text)
             return True
         kind, _, wire = rest.partition("/")
@@ -310,42 +362,6 @@ class Hub:
             self._mark.set()
         elif (look := self._asking.get(mark)) is not None:
             look.posed = True
-
-    def _announced(self) -> None:
-        """Somebody was announced: new ones are taken in, the gone are known as such, the rest stay as they are."""
-        devices = self._book.devices()
-        if devices == {wire: line.described for wire, line in self.lines.items() if line.gone_at is None}:
-            return
-        lines = dict[str, Line]()
-        for wire, device in devices.items():
-            line = self.lines.get(wire)
-            if line is None:
-                line = Line(device, self._clocks.setdefault(device.bridge, BridgeClock()))
-            line.appear(device)
-            lines[wire] = line
-        self.lines, self._routes = lines | self._gone(devices), {}
-        bridges = {line.described.bridge for line in self.lines.values()}
-        self._clocks = {bridge: clock for bridge, clock in self._clocks.items() if bridge in bridges}
-        for wire, line in self.lines.items():
-            for topic in (f"{CHANGES}/{wire}", *line.described.topics):
-                self._routes.setdefault(topic, []).append(line)
-        self.revision += 1
-
-    def _gone(self, devices: Mapping[str, Described]) -> dict[str, Line]:
-        """Who is announced no more, but those who speak by another name now.
-
-        That somebody is gone is a word and no proof: anybody may publish an empty list, and a bridge may have lost its.
-        """
-        speak = {topic for device in devices.values() for topic in device.topics}
-        gone = {
-            wire: line
-            for wire, line in self.lines.items()
-            if wire not in devices and line.described.topics[0] not in speak
-        }
-        for line in gone.values():
-            line.vanish(now_ms())
-        newest = sorted(gone.items(), key=lambda one: one[1].gone_at or 0, reverse=True)
-        return dict(newest[:MOST_GONE])
 
 
 def _is_plain(value: object) -> bool:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from backend_loop.devices.mqtt.dialects.described import (
@@ -77,7 +78,7 @@ class DiscoveredDevice(Described):
     availability: tuple[tuple[str, Reader, str, str], ...]
     get: str | None
 
-    @property
+    @cached_property
     def topics(self) -> tuple[str, ...]:
         """See `Described`."""
         return tuple(dict.fromkeys([*(one.topic for one in self.told), *(topic for topic, *_ in self.availability)]))
@@ -205,7 +206,9 @@ def announced(prefix: str, topic: str, text: str) -> DiscoveredDevice | None:
     shows = {one.name for one in told} | ({"power"} if component == "climate" and "mode" in sets else set())
     if component == "light" and config.get("schema") == "json":
         shows |= sets.keys()
-        told = [Told("power", str(config["state_topic"]), str)] if isinstance(config.get("state_topic"), str) else []
+        told = (
+            [Told("power", str(config["state_topic"]), Reader())] if isinstance(config.get("state_topic"), str) else []
+        )
     own = config.get("dualloop")
     get = own.get("get") if isinstance(own, dict) else None
     topics = [unique, *(value for name, value in config.items() if name.endswith("_topic")), *([get] if get else [])]

@@ -4,7 +4,8 @@ https://www.home-assistant.io/integrations/mqtt/#mqtt-discovery has the whole li
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -66,8 +67,28 @@ FIELD: Final = re.compile(
 )
 STEP: Final = re.compile(r"\.([A-Za-z_]\w*)|\[['\"]([^'\"\]]+)['\"]\]")
 
-Reader = Callable[[str], Any]
-"""From a payload to what stands in it; None: nothing."""
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """From a payload to what stands in it; None: nothing. Two of one template are the same.
+
+    Attributes:
+        path: to a value within JSON; None: the payload as it stands.
+    """
+
+    path: tuple[str, ...] | None = None
+
+    def __call__(self, text: str) -> Any:
+        """What stands there."""
+        if self.path is None:
+            return text
+        try:
+            value: Any = from_json(text, allow_inf_nan=False) if len(text) <= LONGEST else None
+        except ValueError:
+            return None
+        for name in self.path:
+            value = value.get(name) if isinstance(value, dict) else None
+        return value
 
 
 def spelled_out(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,21 +114,10 @@ def _put(value: Any, base: str) -> Any:
 def reader(template: Any) -> Reader | None:
     """What a template reads; None: it is one that is not understood, so what it tells is not known."""
     if template is None or template == "":
-        return lambda text: text
+        return Reader()
     found = FIELD.fullmatch(template) if isinstance(template, str) else None
     if found is None:
         return None
     if not found["json"]:
-        return (lambda text: text) if not found["path"] else None
-    path = [one or other for one, other in STEP.findall(found["path"])]
-    return lambda text: _step(text, path)
-
-
-def _step(text: str, path: list[str]) -> Any:
-    try:
-        value: Any = from_json(text, allow_inf_nan=False) if len(text) <= LONGEST else None
-    except ValueError:
-        return None
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
+        return Reader() if not found["path"] else None
+    return Reader(tuple(one or other for one, other in STEP.findall(found["path"])))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Final
 
 from backend_loop.devices.mqtt.dialects.described import (
@@ -56,7 +57,7 @@ class TasmotaDevice(Described):
     def _at(self, prefix: str, ending: str) -> str:
         return self.format.replace("%prefix%", prefix).replace("%topic%", self.topic) + ending
 
-    @property
+    @cached_property
     def topics(self) -> tuple[str, ...]:
         """See `Described`."""
         _, stat, tele = self.prefixes

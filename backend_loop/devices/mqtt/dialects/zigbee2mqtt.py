@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -101,7 +102,7 @@ class ZigbeeDevice(Described):
     friendly: str
     features: tuple[Feature, ...]
 
-    @property
+    @cached_property
     def topics(self) -> tuple[str, ...]:
         """See `Described`."""
         at = f"{self.base}/{self.friendly}"
