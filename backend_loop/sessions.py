@@ -56,12 +56,14 @@ class Session:
     Attributes:
         area: where the speaker is; `language`: how he speaks; None: he never said.
         commands: ids of the last ones, the newest first.
+        last: what the newest one before this command was about; None: there was none, or it was about nothing.
         question: the open one, or the one that this command has taken already.
     """
 
     area: str | None = None
     language: str | None = None
     commands: tuple[str, ...] = ()
+    last: Any = None
     question: Question | None = None
 
 
@@ -77,19 +79,23 @@ class Sessions:
 
     async def meet(self, tenant: str, name: str, by: str, *, area: str | None, language: str | None) -> Session:
         """The session of a command that comes in; what it says of the speaker is kept. `by`: the command's id."""
-        told = await self._run("meet", tenant, name, area or "", language or "")
+        told = await self._run("meet", tenant, name, area or "", language or "", by)
         area_, language_, commands, question, asked, taker = (part.decode() for part in told[:6])
         there = question and (told[6] or taker == by)
         return Session(
             area_ or None,
             language_ or None,
             tuple(commands.split()),
+            from_json(told[7]) if told[7] else None,
             Question(question, from_json(asked)) if there else None,
         )
 
-    async def did(self, tenant: str, name: str, task_id: str) -> None:
-        """A command was understood, or may have been said: it is the last one of its session from here on."""
-        await self._run("did", tenant, name, task_id)
+    async def did(self, tenant: str, name: str, task_id: str, about: Any = None) -> None:
+        """A command was understood, or may have been said: it is the last one of its session from here on.
+
+        What it is `about` may be said later, or anew, as long as it is; None: that is not known yet.
+        """
+        await self._run("did", tenant, name, task_id, "" if about is None else to_json(about).decode())
 
     async def undid(self, tenant: str, name: str, task_id: str) -> None:
         """It may have been a command, and is none: nobody means it who says "cancel that"."""

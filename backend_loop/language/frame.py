@@ -1,8 +1,12 @@
 """One clause as it was read: who is meant, and what is wanted of them. Pure; what a clause leaves out it may borrow."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
+
+VAGUE: Final = frozenset({"level", "size", "more"})
+"""Aspects by which one says more or less of whatever a device has."""
 
 
 class Verb(StrEnum):
@@ -35,6 +39,7 @@ class Frame:
         lent: the area is that of a clause beside it, which the speaker may not have had in mind.
         every: all that fit are meant; ``loosely``: unless the clause stands beside others, which are all of it.
         here: where it was said is meant.
+        it: what was spoken of before is meant: `one` thing, or `many`.
         aspect: the value that it is about (``brightness``).
         number, percent, degrees, level, mode: what the value is to be.
         change: more (``+``) or less (``-``) of it, by the number where there is one.
@@ -57,6 +62,7 @@ class Frame:
     every: bool = False
     loosely: bool = False
     here: bool = False
+    it: Literal["one", "many"] | None = None
     aspect: str | None = None
     number: float | None = None
     percent: bool = False
@@ -105,6 +111,22 @@ def together(frames: list[Frame]) -> list[Frame] | None:
     if any(frame.verb == Verb.BARE for frame in frames):
         return None
     return _with_things(frames)
+
+
+def go_together(frames: Iterable[Frame]) -> bool:
+    """What nothing stands between: each says something, or all together name several: "the kitchen, the hall …".
+
+    All ask or all command: what goes on without a pause after a question is of the question.
+    """
+    frames = list(frames)
+    if not (all(map(_goes_alone, frames)) or all(frame.verb == Verb.BARE for frame in frames)):
+        return False
+    return len({frame.verb == Verb.LOOK for frame in frames if frame.verb != Verb.BARE}) <= 1
+
+
+def _goes_alone(frame: Frame) -> bool:
+    """It says what is wanted, or nothing but a room: "in the kitchen …"."""
+    return frame.verb != Verb.BARE or (not frame.thing and frame.area is not None)
 
 
 def as_question(frame: Frame) -> Frame:

@@ -19,7 +19,7 @@ from hassil.intents import SlotList, TextSlotList, TextSlotValue, WildcardSlotLi
 from hassil.sample import sample_expression
 from home_assistant_intents import get_intents, get_languages
 
-from backend_loop.language.frame import Frame, Verb, as_question
+from backend_loop.language.frame import VAGUE, Frame, Verb, as_question
 from backend_loop.language.loose import Words, words_of
 from backend_loop.language.matching import Reading, prepare, readings
 from backend_loop.language.names import NameBook
@@ -221,6 +221,7 @@ def _own(reading: Reading, book: NameBook) -> Frame:
         every="quantity" in slots or "everywhere" in slots or kind == "everything",
         loosely=slots.get("quantity") == "both",
         here="here" in slots,
+        it=slots.get("it"),
         aspect=slots.get("aspect") or about or ("temperature" if degrees and verb == Verb.LOOK else None),
         number=number(amount.rstrip("%")) if amount is not None else None,
         percent=amount is not None and amount.endswith("%"),
@@ -245,11 +246,13 @@ def _sensible(frame: Frame) -> bool:
     kinds = {kind for kind in (frame.kind, frame.own_kind) if kind is not None}
     if frame.area is not None and frame.own_area not in (None, frame.area):
         return False  # "the kitchen, the bedroom light", said without a pause
+    if frame.verb == Verb.BARE and frame.it is not None:
+        return False  # nobody is called so
     if frame.mode is not None and frame.number is not None and not frame.degrees and frame.number <= _HOURS:
         return False  # "to heat at seven"
     return (not frame.moved or "cover" in kinds or not kinds) and (
         frame.verb != Verb.CHANGE
-        or all(kind in _GRADUAL and frame.aspect in (None, "level", "size", _GRADUAL[kind]) for kind in kinds)
+        or all(kind in _GRADUAL and frame.aspect in (None, _GRADUAL[kind], *VAGUE) for kind in kinds)
     )
 
 
@@ -295,6 +298,7 @@ def _rank(frame: Frame) -> tuple[Any, ...]:
         frame.verb == Verb.BARE,
         not frame.thing and frame.scene is None,
         frame.here,
+        frame.it is None,
         named if frame.every else -named,
         frame.area is None,
         frame.aspect is None,

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from backend_loop.language import wishes
-from backend_loop.language.amounts import Amount, amount, put
+from backend_loop.language.amounts import amount, put
 from backend_loop.language.clauses import (
     MOST_CLAUSES,
     Clauses,
@@ -20,23 +20,25 @@ from backend_loop.language.clauses import (
     phrase,
     unnamed,
 )
-from backend_loop.language.frame import Frame, Verb, together
+from backend_loop.language.echo import echoed
+from backend_loop.language.frame import Frame, Verb, go_together, together
 from backend_loop.language.grammar import Grammar, grammar
 from backend_loop.language.meaning import Meaning, Reason, Wish
 from backend_loop.language.names import NameBook, book
 from backend_loop.language.numbers import digits
+from backend_loop.language.reference import NOBODY, Around, referred
 from backend_loop.language.spelling import respelled
 from backend_loop.language.text import LONGEST, chinese, fold
 from backend_loop.language.things import Puzzle, Things
 from backend_loop.language.tongues import TONGUES, Tongue
 from shared.home import Inventory
 
-NOBODY: Final[frozenset[str]] = frozenset()
 _PAUSE: Final = re.compile(r"\s*[,，、]+\s*")
 READ: Final = 256
 """Clauses whose reading is kept: what is taken apart in several ways has the same piece in many of them."""
 
 _UNREAD: Final = ("not_understood", "no_such_device")
+_ASKED: Final = ("which_area", "ambiguous", "how_much")
 LONGEST_NAME: Final = (4, 8)
 """Words, or signs of Chinese, that something unknown may be called by; what is longer is something else."""
 
@@ -52,21 +54,23 @@ class Interpreter:
     def warm(self, languages: Iterable[str] = ()) -> None:
         """Load what the first sentence would else wait for."""
         for language in languages or self._home.languages:
-            self._reader(language).interpret("?", None, NOBODY)
+            self._reader(language).interpret("?", Around())
 
-    def interpret(self, text: str, language: str, *, area: str | None = None) -> Meaning:
+    def interpret(self, text: str, language: str, *, area: str | None = None, last: Sequence[Wish] = ()) -> Meaning:
         """What this means; takes about 10 ms, and whatever was said it answers.
 
         Args:
             text: what was heard.
             language: a tag like ``en``, ``zh-CN``; one that has no sentences understands nothing.
             area: id of the area where it was said.
+            last: what the command before it was about, if that was only just: what "it" may mean.
         """
-        meaning = self._reader(language).interpret(text, area, NOBODY)
-        if meaning.problem in _UNREAD and (right := self._reader(language).respelled(meaning)) is not None:
+        around = Around(area, last=tuple(last))
+        meaning = self._reader(language).interpret(text, around)
+        if meaning.problem in _UNREAD and (right := self._reader(language).respelled(meaning, around)) is not None:
             meaning = right
         if meaning.problem == "not_understood" and (other := self._looks_like(text, language)) is not None:
-            elsewise = self._reader(other).interpret(text, area, NOBODY)
+            elsewise = self._reader(other).interpret(text, around)
             return meaning if elsewise.problem == "not_understood" and elsewise.reason is None else elsewise
         return meaning
 
@@ -103,8 +107,8 @@ class _Reader:
         self._known = lru_cache(maxsize=READ)(lambda text, stock: self._grammar.read(text, self._book, stock=stock))
         self._phrases = {phrase(said, self._tongue): scene for said, scene in self._book.phrases.items()}
 
-    def interpret(self, heard: str, area: str | None, chosen: frozenset[str], much: Amount | None = None) -> Meaning:
-        said = Meaning(heard=heard, language=self._language, area=area)
+    def interpret(self, heard: str, around: Around) -> Meaning:
+        said = Meaning(heard=heard, language=self._language, area=around.area)
         if len(heard) > LONGEST:
             return said.model_copy(update={"heard": heard[:LONGEST], "problem": "not_understood"})
         whole = self._digits(fold(heard, self._language))
@@ -115,8 +119,9 @@ class _Reader:
             text = whole
         text = self._as_asked(whole, text)
         said = said.model_copy(update={"understood": text})
+        around = replace(around, again=self._tongue.again.search(whole) is not None)
         try:
-            found, ordered = self._wishes(text, area, chosen, much)
+            found, ordered = self._echoed(whole, text, around) or self._wishes(text, around)
         except Puzzle as puzzle:
             return said.model_copy(
                 update={
@@ -140,10 +145,10 @@ class _Reader:
             }
         )
 
-    def respelled(self, meaning: Meaning) -> Meaning | None:
+    def respelled(self, meaning: Meaning, around: Around) -> Meaning | None:
         """What it means once its spelling is put right; None: that does not help."""
         text = respelled(self._digits(fold(meaning.heard[:LONGEST], self._language)), self._words)
-        read = None if text is None else self.interpret(text, meaning.area, NOBODY)
+        read = None if text is None else self.interpret(text, around)
         if read is None or read.problem in _UNREAD or read.control is not None:
             return None
         return read.model_copy(update={"heard": meaning.heard, "repaired": True})
@@ -169,19 +174,19 @@ class _Reader:
         if meaning.problem == "no_such_device" and meaning.unknown:
             alone = self._alone(named)
             if alone is not None and alone.verb == Verb.BARE and meaning.unknown in meaning.understood:
-                return self.interpret(meaning.understood.replace(meaning.unknown, named, 1), meaning.area, NOBODY)
+                return self.interpret(meaning.understood.replace(meaning.unknown, named, 1), Around(meaning.area))
         elif meaning.problem == "how_much":
             return self._so_much(meaning, answer, text)
         elif meaning.problem is not None and (chosen := self._chosen(meaning, text)):
-            return self.interpret(meaning.heard, meaning.area, chosen)
-        anew = self.interpret(answer, meaning.area, NOBODY)
+            return self.interpret(meaning.heard, Around(meaning.area, chosen))
+        anew = self.interpret(answer, Around(meaning.area))
         return meaning if anew.problem == "not_understood" else anew
 
     def _so_much(self, meaning: Meaning, answer: str, text: str) -> Meaning:
         """The amount alone, or a sentence that says it of the same device."""
         if (much := amount(text, self._tongue)) is not None:
-            return self.interpret(meaning.heard, meaning.area, frozenset(meaning.candidates), much)
-        anew = self.interpret(answer, meaning.area, NOBODY)
+            return self.interpret(meaning.heard, Around(meaning.area, frozenset(meaning.candidates), much))
+        anew = self.interpret(answer, Around(meaning.area))
         told = {wish.entity for wish in anew.wishes if wish.mission == "device.control"}
         return anew if told and told <= set(meaning.candidates) else meaning
 
@@ -200,6 +205,8 @@ class _Reader:
         """The areas and entities that an answer may mean: "the kitchen" is all in it, a lamp is also its room."""
         if frame.every and frame.area is None:
             return candidates
+        if frame.kind is not None and frame.area is None:
+            return frozenset(self._things.of_kind(frame.kind))
         entries = self._things.entries
         entities = self._book.devices.get(frame.name or "", NOBODY)
         areas = {frame.area} | {entries[entity].area for entity in entities}
@@ -209,9 +216,24 @@ class _Reader:
     def _digits(self, text: str) -> str:
         return outside(text, self._book.spans(text), lambda gap: digits(gap, self._language))
 
-    def _wishes(
-        self, text: str, area: str | None, chosen: frozenset[str], much: Amount | None
-    ) -> tuple[list[Wish], bool]:
+    def _echoed(self, whole: str, text: str, around: Around) -> tuple[list[Wish], bool] | None:
+        """What is told to somebody else, too: "the bedroom as well"; None: it is a sentence like any other."""
+        said = list(self._tongue.too.finditer(whole)) if around.last else []
+        if not said or self._tongue.later.search(text):
+            return None
+        who, strongly = self._tongue.too.sub("", text), any(one["weak"] is None for one in said)
+        read = [self._named_alone(part) for part in parts(who, self._tongue, self._book).texts]
+        frames = [frame for frame in read if frame is not None]
+        told = echoed(frames, around, self._things, strongly=strongly) if len(frames) == len(read) else []
+        if not told:
+            return None
+        try:
+            found = [wish for frame in told for wish in self._of(frame, Around(around.area))]
+        except Puzzle as puzzle:
+            raise Puzzle("not_understood" if puzzle.problem in _ASKED else puzzle.problem, puzzle.candidates) from None
+        return found, _again(found)
+
+    def _wishes(self, text: str, around: Around) -> tuple[list[Wish], bool]:
         whole = self._alone(text, stock=False)
         clauses = Clauses((text,))
         if whole is not None and whole.verb != Verb.BARE:
@@ -226,9 +248,14 @@ class _Reader:
                 if (said := self._paused(text)) is None:
                     raise
                 frames = said
+        if any(frame.verb == Verb.BARE for frame in frames):
+            raise Puzzle("not_understood")  # to be asked which lamp is of no use where nothing is wanted of it
+        if any(frame.borrowed for frame in frames):  # "turn it off, the hall light"
+            around = replace(around, last=())
+        around = replace(around, felt=any(map(self._tongue.aside.match, clauses.texts)))
         found = list[Wish]()
         for frame in frames:
-            found += self._of(frame, area, chosen, much)
+            found += self._of(frame, around)
         if not found:
             raise Puzzle("not_understood")
         distinct = list({(str(wish.payload), wish.asks): wish for wish in found}.values())
@@ -269,7 +296,7 @@ class _Reader:
         for pieces in apart(text, self._tongue, self._book, self._grammar.kinds_at(text)):
             read = [self._alone(piece, stock=False) for piece in pieces if not self._tongue.aside.match(piece)]
             frames = [frame for frame in read if frame is not None]
-            if len(frames) == len(read) and _go_together(frames) and _alike(frames):
+            if len(frames) == len(read) and go_together(frames):
                 return frames
         if (loose := self._loose(text)) is not None:
             return loose
@@ -296,12 +323,13 @@ class _Reader:
         """The scene that a sentence of its own runs."""
         return self._book.phrases.get(text) or self._phrases.get(phrase(text, self._tongue))
 
-    def _of(self, frame: Frame, area: str | None, chosen: frozenset[str], much: Amount | None) -> list[Wish]:
+    def _of(self, frame: Frame, around: Around) -> list[Wish]:
         if frame.verb == Verb.SCENE:
             return [wishes.scene(self._scenes[frame.scene])] if frame.scene else []
-        if not frame.thing and frame.area is None and not self._says_enough(frame):
+        frame, entities = referred(frame, around, self._things)
+        if not entities and not frame.thing and frame.area is None and not self._says_enough(frame):
             raise Puzzle("not_understood")
-        entities = self._things.meant(frame, area, chosen)
+        entities = entities or self._things.meant(frame, around.area, around.chosen)
         if frame.verb == Verb.LOOK:
             return wishes.looks(frame, entities, self._things)
         try:
@@ -309,9 +337,9 @@ class _Reader:
         except Puzzle as puzzle:
             if puzzle.reason != "relative":
                 raise
-            if much is None:
+            if around.much is None:
                 raise Puzzle("how_much", entities) from None
-            return wishes.acts(put(frame, much), entities)
+            return wishes.acts(put(frame, around.much), entities)
 
     def _says_enough(self, frame: Frame) -> bool:
         """What is wanted tells of which kind the device is."""
@@ -354,22 +382,6 @@ class _Reader:
 def _controlled(word: str, text: str) -> dict[str, object]:
     intents = ["HassNevermind"] if word == "cancel" else []
     return {"control": word, "understood": text, "confidence": 1.0, "intents": intents}
-
-
-def _go_together(frames: Iterable[Frame]) -> bool:
-    """Each says something, or all together name several: "the kitchen, the hall …"."""
-    frames = list(frames)
-    return all(map(_goes_alone, frames)) or all(frame.verb == Verb.BARE for frame in frames)
-
-
-def _goes_alone(frame: Frame) -> bool:
-    """It says what is wanted, or nothing but a room: "in the kitchen …"."""
-    return frame.verb != Verb.BARE or (not frame.thing and frame.area is not None)
-
-
-def _alike(frames: Iterable[Frame]) -> bool:
-    """All ask or all command: what goes on without a pause after a question is of the question."""
-    return len({frame.verb == Verb.LOOK for frame in frames if frame.verb != Verb.BARE}) <= 1
 
 
 def _again(found: Sequence[Wish]) -> bool:

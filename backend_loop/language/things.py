@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from backend_loop.language.frame import Frame, Verb
+from backend_loop.language.frame import VAGUE, Frame, Verb
 from backend_loop.language.meaning import Problem, Reason
 from backend_loop.language.names import NameBook, spoken
 from shared.home import Entry, Inventory
@@ -103,7 +103,7 @@ class Things:
         else:
             if (kind := _kind(frame)) is None:
                 raise Puzzle("not_understood")
-            found = self._of_kind(kind, frame.aspect if frame.verb == Verb.LOOK else None)
+            found = self.of_kind(kind, frame.aspect if frame.verb == Verb.LOOK else None)
         place = frame.area or (area if frame.here else None)
         if frame.here and place is None:
             raise Puzzle("which_area", self._areas(found))
@@ -143,7 +143,8 @@ class Things:
         here = {self.entries[entity].area for entity in entities}
         return [area.id for area in self.home.areas if area.id in here]
 
-    def _of_kind(self, kind: str, aspect: str | None) -> list[str]:
+    def of_kind(self, kind: str, aspect: str | None = None) -> list[str]:
+        """All that are called so; of the air, what tells that aspect."""
         if kind == "air" or (aspect in _WORDS and kind == "climate"):
             air = self._air(aspect or "temperature")
             return air or self._all(lambda entry: _domain(entry) == "climate" and aspect == "temperature")
@@ -220,7 +221,7 @@ def _kind(frame: Frame) -> str | None:
     kind = frame.kind
     if kind in ("everything", "whole"):
         kind = _all_that(frame)
-    if kind is None and frame.degrees and frame.aspect in ("level", "size"):
+    if kind is None and frame.degrees and frame.aspect in VAGUE:
         kind = "climate"  # "two degrees higher"
     elif kind is None and frame.aspect is not None:
         kind = "climate" if frame.aspect == "humidity" else _KIND_OF.get(frame.aspect)

@@ -22,6 +22,7 @@ class Tongue:
         but: an exception; the group ``rest`` is what it is an exception from, ``but`` what is left out, ``wish`` the
             end of ``rest``.
         contrary: a ``but`` that begins another command.
+        too: that somebody is told what others were told before; `again`: that it goes on with what was spoken of.
         asked: what makes a question of a few words that are said as one: "the oven on?".
         relative: words for more or less of something.
         amount: an answer to how much; the group ``n`` is the number, ``by`` is there if it is by how much.
@@ -46,6 +47,8 @@ class Tongue:
     first: re.Pattern[str]
     but: tuple[re.Pattern[str], ...]
     contrary: re.Pattern[str]
+    too: re.Pattern[str]
+    again: re.Pattern[str]
     asked: str
     relative: re.Pattern[str]
     amount: re.Pattern[str]
@@ -130,7 +133,7 @@ _ENGLISH: Final = Tongue(
     aside=_words(
         r"""^(?:way\ |far\ |much\ |a\ bit\ )?too\ (?:cold|hot|warm|cool|dark|bright|loud|stuffy|humid)(?:\ in\ here)?$
         |^(?:ok|okay|well|so|right|thanks|thank\ you|time\ for\ bed|bed\ time|that's\ it|that's\ all)$|^(?:it's|
-        it\ is|i'm|i\ am|we're|we\ are)
+        it\ is|that's|that\ is|i'm|i\ am|we're|we\ are)
         \ (?:(?:really|so|too|way|far|much|very|quite|pretty|rather|a\ bit|getting|a\ little)\ )*
         (?:going\ to\ sleep|off\ to\ bed|cold|hot|warm|cool|chilly|freezing|dark|bright|loud|stuffy|humid|tired|late)
         (?:\ in\ here|\ here|\ outside)?$"""
@@ -155,6 +158,12 @@ _ENGLISH: Final = Tongue(
         ),
     ),
     contrary=_words(r"\bbut\s+(?:please\ )?(?:turn|switch|open|close|shut|lock|set|dim|play|pause|stop)\b"),
+    too=_words(
+        r"""^(?:(?:and|plus)\s+)?(?:also|likewise|(?:do\ )?(?:the\ )?same(?:\ thing)?)\b[\s,]*
+        |^(?P<weak>and|plus)\b[\s,]*
+        |[\s,]*\b(?:too|as\ well|also|likewise)(?=[\s,.!?]*(?:\b(?:please|thanks|thank\ you)\b)?[\s.!?]*$)"""
+    ),
+    again=re.compile(r"\b(?:again|back|still|more)\b"),
     asked="is {}",
     relative=_words(
         r"""\b(?:brighter|darker|dimmer|warmer|hotter|cooler|colder|louder|quieter|softer|higher|lower|more|less|
@@ -288,6 +297,11 @@ _CHINESE: Final = Tongue(
         ),
     ),
     contrary=_words(r"(?:但是?|不过)(?:把|将|打开|关|开|锁|拉|请)"),
+    too=_words(
+        r"""(?P<weak>^(?:还有|另外|以及)|呢(?=[\s,，。！!?？]*$))|^同样
+        |也(?:是|一样|同样|要|这样)(?:的|吧|了|[\s,，。！!])*$|(?:一样|同样)(?=[\s,，。！!]*$)|也(?=[开关打拉锁调])"""
+    ),
+    again=re.compile(r"再|还要|还是"),
     asked="{}吗",
     relative=_words(
         r"""[亮暗高低大小热冷暖快慢声响](?:上|下)?(?:[一1]?点|一?些|\d+度)|再.{0,4}[亮暗高低大小热冷]|(?:调|升|降)[高低亮暗大小]?(?:了)?(?:一?点|一?些)|

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from backend_loop.language.frame import Frame, Verb
+from backend_loop.language.frame import VAGUE, Frame, Verb
 from backend_loop.language.meaning import Wish
 from backend_loop.language.things import Puzzle, Things, domain
 from shared.actions import ACTIONS, check
@@ -158,7 +158,7 @@ def _changing(frame: Frame, kind: str) -> tuple[str, Any]:
         Puzzle: "turn the air conditioner up" may mean warmer, or more of what it does.
     """
     own = _ASPECTS.get(kind)
-    if own is None or frame.aspect not in (None, own, "level", "size"):
+    if own is None or frame.aspect not in (None, own, *VAGUE):
         return "", None
     by = frame.number if frame.level is None else _PARTS.get(frame.level)
     if own == "temperature" and (frame.percent or (by is None and frame.aspect in (None, "size"))):

@@ -10,17 +10,17 @@ What is asked of the session, and said to other missions, is done again by a wor
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from backend_loop.language import answers
 from backend_loop.language.interpreters import interpreter
-from backend_loop.language.meaning import Meaning
+from backend_loop.language.meaning import Meaning, Wish
 from backend_loop.mission import Mission, state
+from backend_loop.missions import assistant_talk as talk
 from backend_loop.missions.assistant_hearing import Recording, Speech, heard_as, to_be_asked, unheard, unspoken
-from backend_loop.missions.assistant_talk import ASKED_BACK, Kind, area_of, bears, before, due, ended, language_of, rows
 from backend_loop.missions.assistant_words import Word, no_such_area, said
 from backend_loop.missions.speech_transcribe import TYPE as HEARING
 from backend_loop.outcomes import Fail, Go, Outcome, Stop, WaitFor, WaitForChildren
@@ -96,7 +96,7 @@ class AssistantCommand(Mission):
         language: str = "en"
         speech: Speech | None = None
         meaning: Meaning | None = None
-        question: Kind | None = None
+        question: talk.Kind | None = None
         asked: int = 0
         wanted_at: str | None = None
 
@@ -143,7 +143,7 @@ class AssistantCommand(Mission):
         """Begin what is to begin now; go on once nothing is left."""
         meaning = _meaning(tools)
         ends = _ends(tools, meaning)
-        begin = due(meaning, ends)
+        begin = talk.due(meaning, ends)
         if len(ends) > 1:
             tools.progress(sum(end is not None for end in ends), len(ends))
         if not begin:
@@ -162,8 +162,11 @@ class AssistantCommand(Mission):
         meaning = _meaning(tools)
         ends = _ends(tools, meaning)
         text = answers.answer(meaning, ends, tools.context.language)
-        return ended(meaning, ends, _result(tools, text, devices=rows(meaning, ends)), now_ms())
+        return talk.ended(meaning, ends, _result(tools, text, devices=talk.rows(meaning, ends)), now_ms())
 
+
+NOTHING: Final = Meaning()
+"""What is known of a command that another microphone has heard: there it may mean what is in another room."""
 
 Tools = Toolbox[AssistantCommand.Payload, AssistantCommand.Context]
 
@@ -211,26 +214,28 @@ async def _meet(tools: Tools) -> Session:
             envelope.tenant,
             envelope.session,
             tools.task_id,
-            area=envelope.area if area_of(envelope.area, tools.home) else None,
+            area=envelope.area if talk.area_of(envelope.area, tools.home) else None,
             language=tools.payload.locale,
         )
     locale = tools.payload.locale or session.language
     if locale is None and tools.payload.audio is not None:
         locale = next(iter(tools.home.languages), None)  # what was said does not show it before it was heard
-    tools.context.language = language_of(locale, tools.payload.text, tools.home.languages)
+    tools.context.language = talk.language_of(locale, tools.payload.text, tools.home.languages)
     return session
 
 
-async def _read(tools: Tools, text: str, area: str | None) -> Meaning:
+async def _read(tools: Tools, text: str, area: str | None, last: Sequence[Wish] = ()) -> Meaning:
     """What a text means; in a thread, since a large home takes tens of milliseconds, and the first sentence more."""
     home, language = tools.home, tools.context.language
-    return await asyncio.to_thread(lambda: interpreter(home).interpret(text, language, area=area))
+    return await asyncio.to_thread(lambda: interpreter(home).interpret(text, language, area=area, last=last))
 
 
 async def _understood(tools: Tools) -> Outcome:
     """What follows from an utterance that answers no question of its own."""
     session = await _meet(tools)
-    read = await _read(tools, _text(tools), area_of(tools.envelope.area or session.area, tools.home))
+    area = talk.area_of(tools.envelope.area or session.area, tools.home)
+    last = talk.spoken_of(session.last, parse_rfc3339(tools.envelope.created_at), tools.home)
+    read = await _read(tools, _text(tools), area, last)
     meaning = heard_as(tools.context.speech, read)
     if session.question is not None and meaning.control != "cancel":
         told = await _to_question(tools, session.question, meaning)
@@ -241,8 +246,8 @@ async def _understood(tools: Tools) -> Outcome:
     if meaning.control is not None:
         return _word(tools, "nothing_asked")
     if (same := await _heard_elsewhere(tools)) is not None:
-        if _is_command(meaning):
-            await _did(tools, same)  # the next "cancel that" means this one, whichever microphone hears it
+        if talk.is_command(meaning):
+            await _did(tools, same, NOTHING)  # the next "cancel that" means this one, whichever microphone hears it
         return _same(tools, same)
     return await _begin(tools, meaning)
 
@@ -264,26 +269,24 @@ async def _begin(tools: Tools, meaning: Meaning) -> Outcome:
     """What follows from a command: what was asked for is done, asked back, or not known."""
     context = tools.context
     context.meaning, context.question = meaning, None
-    kind = ASKED_BACK.get(meaning.problem)
-    if not _is_command(meaning):
-        return _told(tools, answers.question(meaning, context.language), **_puzzle(meaning))
-    if kind == "which_area" and (named := tools.envelope.area) and area_of(named, tools.home) is None:
+    kind = talk.ASKED_BACK.get(meaning.problem)
+    if not talk.is_command(meaning):
+        return _told(tools, answers.question(meaning, context.language), **talk.unclear(meaning))
+    if kind == "which_area" and (named := tools.envelope.area) and talk.area_of(named, tools.home) is None:
         there = {"problem": "no_such_area", "candidates": [area.id for area in tools.home.areas]}
         return _told(tools, no_such_area(named, tools.home, context.language), **there)
-    await _did(tools, tools.task_id)
+    await _did(tools, tools.task_id, meaning)
     if kind is not None or to_be_asked(context.speech, meaning):
         return _ask(tools, kind or "confirm")
     return _go(tools, meaning)
 
 
-def _is_command(meaning: Meaning) -> bool:
-    """Whether it can be done, or asked back."""
-    return meaning.problem is None or meaning.problem in ASKED_BACK
-
-
-async def _did(tools: Tools, task_id: str) -> None:
+async def _did(tools: Tools, task_id: str, meaning: Meaning | None = None) -> None:
+    """The session's last command, and what it is about, unless that is not known yet."""
     if session := tools.envelope.session:
-        await tools.sessions.did(tools.envelope.tenant, session, task_id)
+        at_ms = parse_rfc3339(tools.context.wanted_at or tools.envelope.created_at)
+        it = None if meaning is None else talk.about(meaning, at_ms)
+        await tools.sessions.did(tools.envelope.tenant, session, task_id, it)
 
 
 def _go(tools: Tools, meaning: Meaning) -> Go:
@@ -292,22 +295,22 @@ def _go(tools: Tools, meaning: Meaning) -> Go:
     return Go("understood", data={"spoken": answers.ack(meaning, tools.context.language)})
 
 
-def _ask(tools: Tools, kind: Kind) -> Go | Stop:
+def _ask(tools: Tools, kind: talk.Kind) -> Go | Stop:
     context, meaning = tools.context, _meaning(tools)
     context.question, context.asked = kind, context.asked + 1
     spoken = answers.question(meaning, context.language)
     if context.asked > MOST_ASKED:
-        return Stop(Reason.EXPIRED, _result(tools, said("no_answer", context.language), **_puzzle(meaning)))
+        return Stop(Reason.EXPIRED, _result(tools, said("no_answer", context.language), **talk.unclear(meaning)))
     return Go("asks", data={"spoken": spoken, "question": kind, "candidates": meaning.candidates})
 
 
-async def _answered(tools: Tools, kind: Kind) -> Outcome:
+async def _answered(tools: Tools, kind: talk.Kind) -> Outcome:
     """What follows from the answer to the question of this command, or from none."""
     context, meaning, received = tools.context, _meaning(tools), tools.received
     if not isinstance(received, Mapping):
-        return Stop(Reason.EXPIRED, _result(tools, said("no_answer", context.language), **_puzzle(meaning)))
+        return Stop(Reason.EXPIRED, _result(tools, said("no_answer", context.language), **talk.unclear(meaning)))
     if received.get("withdrawn"):
-        return Stop(Reason.SUPERSEDED, _result(tools, said("withdrawn", context.language), **_puzzle(meaning)))
+        return Stop(Reason.SUPERSEDED, _result(tools, said("withdrawn", context.language), **talk.unclear(meaning)))
     text = received.get("text")
     if not isinstance(text, str) or len(text) > LONGEST:
         return _ask(tools, kind)  # an event of somebody's own
@@ -325,7 +328,7 @@ async def _to_question(tools: Tools, question: Question, meaning: Meaning) -> Ou
     """What an utterance is to the open question of its session; None: a command of its own, like any other."""
     kind, asked = question.asked["kind"], Meaning.model_validate(question.asked["meaning"])
     filled = None if kind == "confirm" else await _fill(tools, asked, _text(tools))
-    bearing, speech = bears(kind, meaning, filled), tools.context.speech
+    bearing, speech = talk.bears(kind, meaning, filled), tools.context.speech
     doubtful = meaning.control == "yes" and speech is not None and speech.unsure
     if bearing == "leaves" or doubtful:
         again = answers.question(asked, tools.context.language)
@@ -347,7 +350,7 @@ async def _to_question(tools: Tools, question: Question, meaning: Meaning) -> Ou
 
 async def _cancel(tools: Tools, session: Session) -> Outcome:
     """Cancel the last command of the session, and no other."""
-    last = before(session.commands, tools.task_id)
+    last = talk.before(session.commands, tools.task_id)
     if last is None:
         return _word(tools, "nothing_to_cancel")
     if (same := await _heard_elsewhere(tools, last)) is not None:
@@ -367,12 +370,6 @@ async def _heard_elsewhere(tools: Tools, of: str = "") -> str | None:
     at_ms = parse_rfc3339(envelope.created_at)
     first = await tools.sessions.hear(envelope.tenant, f"{_text(tools)} {of}", envelope.session, tools.task_id, at_ms)
     return None if first == tools.task_id else first
-
-
-def _puzzle(meaning: Meaning) -> dict[str, Any]:
-    if meaning.problem is None:
-        return {}
-    return {"problem": meaning.problem, "candidates": meaning.candidates}
 
 
 def _told(tools: Tools, text: str, **more: Any) -> Go:

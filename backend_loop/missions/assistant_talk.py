@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
+from pydantic import ValidationError
+
 from backend_loop.child_missions import ChildMission
 from backend_loop.language.meaning import Meaning, Wish
 from backend_loop.missions.ends import NOT_BEGUN, row, seen_by, why
@@ -30,6 +32,13 @@ PLAIN: Final = frozenset(
     }
 )
 """Ends of a child that are answers about the home: the command ends alike. What else went wrong is `child_failed`."""
+
+IT_S: Final = 180.0
+"""How long what a command was about may be called "it": one has it before one's eyes, and no other thing; later it may
+well be somebody else who speaks in that room."""
+
+MOST_SPOKEN_OF: Final = 16
+"""Wishes of a command that are remembered: nobody has more in mind."""
 
 Bearing = Literal["answers", "withdraws", "leaves"]
 """What an utterance is to an open question: its answer, another command in its place, or no sense at all."""
@@ -62,6 +71,40 @@ def before(commands: Sequence[str], task_id: str) -> str | None:
     """The last command before this one, of those that are known, the newest first; None: there is none."""
     said = list(commands)
     return next(iter(said[said.index(task_id) + 1 :] if task_id in said else said), None)
+
+
+def about(meaning: Meaning, at_ms: int) -> dict[str, Any]:
+    """What is kept of a command for what is said after it; of a scene, a question or a crowd there is no "it"."""
+    plain = len(meaning.wishes) <= MOST_SPOKEN_OF and all(wish.entity is not None for wish in meaning.wishes)
+    told = [wish.model_dump(mode="json", exclude_defaults=True) for wish in meaning.wishes] if plain else []
+    return {"at": at_ms, "wishes": told}
+
+
+def spoken_of(last: Any, at_ms: int, home: Inventory) -> list[Wish]:
+    """What "it" may be, for who speaks at that time: of the last command, if that was only just.
+
+    It may have been written by an older or a newer version, and the home may be another one since.
+    """
+    if not isinstance(last, Mapping) or not isinstance(said := last.get("at"), int) or at_ms - said > IT_S * 1000:
+        return []
+    try:
+        wishes = [Wish.model_validate(one) for one in last.get("wishes") or ()]
+    except (ValidationError, TypeError):
+        return []
+    known = {entry.entity for entry in home.devices}
+    return wishes if all(wish.entity in known for wish in wishes) else []
+
+
+def is_command(meaning: Meaning) -> bool:
+    """Whether it can be done, or asked back."""
+    return meaning.problem is None or meaning.problem in ASKED_BACK
+
+
+def unclear(meaning: Meaning) -> dict[str, Any]:
+    """What a result says of a command that was not clear."""
+    if meaning.problem is None:
+        return {}
+    return {"problem": meaning.problem, "candidates": meaning.candidates}
 
 
 def bears(kind: Kind, meaning: Meaning, filled: Meaning | None) -> Bearing:

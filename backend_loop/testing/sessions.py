@@ -54,17 +54,22 @@ class KitSessions(Sessions):
         record = self._world.shard.records.get(task_id)
         return word, "" if record is None else str(record.status)
 
-    def _meet(self, name: str, area: str, language: str) -> list[Any]:
+    def _meet(self, name: str, area: str, language: str, by: str) -> list[Any]:
         kept = self._memory.sessions.setdefault(name, {})
         kept |= {field: said for field, said in (("area", area), ("language", language)) if said}
         texts = (kept.get(field, "") for field in ("area", "language", "commands", "question", "asked", "by"))
-        return [*(text.encode() for text in texts), int(self._open(kept))]
+        last = kept.get("last_before" if kept.get("last_of") == by else "last", "")
+        return [*(text.encode() for text in texts), int(self._open(kept)), last.encode()]
 
-    def _did(self, name: str, task_id: str) -> bytes:
+    def _did(self, name: str, task_id: str, about: str) -> bytes:
         kept = self._memory.sessions.setdefault(name, {})
         known = kept.get("commands", "").split()
         if task_id not in known:
             kept["commands"] = " ".join([task_id, *known][:MOST])
+        if about and task_id == kept["commands"].split()[0]:
+            if kept.get("last_of") != task_id:
+                kept |= {"last_of": task_id, "last_before": kept.get("last", "")}
+            kept["last"] = about
         return b"OK"
 
     def _undid(self, name: str, task_id: str) -> bytes:

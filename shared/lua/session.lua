@@ -1,16 +1,17 @@
--- What the commands of one speaker have in common for a while: where he is, how he speaks, what he said last, and the
--- question that he was asked. And whether two microphones have heard the same.
+-- What the commands of one speaker have in common for a while: where he is, how he speaks, what he said last and of what,
+-- and the question that he was asked. And whether two microphones have heard the same.
 -- KEYS      1 the prefix of the shard that the session, of hear the utterance, falls to
 -- ARGV      1 verb  2 "tenant:session", of hear "tenant:utterance"  3 ms to keep it, and then
---           meet: 4 area 5 language ('': it was not said)
---           did:  4 id of a command · undid: 4 id of what may have been one, and is none
+--           meet: 4 area 5 language ('': it was not said) 6 id of the command that comes in
+--           did:  4 id of a command 5 what it is about, JSON ('': that is not known yet) · undid: 4 id of what may have been one, and is none
 --           ask:  4 question, "id:n" 5 ms that it is open 6 what was asked, JSON
 --           take: 4 question 5 id of who takes it
 --           hear: 4 id of a command 5 its session 6 epoch ms when it was accepted 7 ms within which it is the same
 -- Answers   meet: {area, language, ids of commands by blanks, the newest first, question, what was asked, who took it, 1 if
---           it is open}, '' for what there is not · did, undid: OK · ask: {OK | TAKEN, question that it took the place of or ''} ·
+--           it is open, what the command before this one was about}, '' for what there is not · did, undid: OK · ask: {OK | TAKEN, question that it took the place of or ''} ·
 --           take: OK | NONE (not open any more, or somebody else was faster) · hear: the id that it is the same as, or its own
--- Invariant one question of a session is open at most, the newest; it is taken once, and whoever asks or takes again, since
+-- Invariant what the last command of all is about, and the one before it, so that who asks again is told as before;
+--           one question of a session is open at most, the newest; it is taken once, and whoever asks or takes again, since
 --           he died before he could say so, is answered as before. Of two that are the same one is the first, for good.
 --           Not allow-oom: a full Redis takes in nothing new.
 -- Guarded by tests/redis/mutants.txt: test_session.py
@@ -32,7 +33,8 @@ if verb == 'hear' then
   return answer
 end
 
-local m = call('HMGET', name, 'area', 'language', 'commands', 'question', 'asked', 'by', 'until', 'before')
+local m = call('HMGET', name, 'area', 'language', 'commands', 'question', 'asked', 'by', 'until', 'before', 'last', 'last_of',
+  'last_before')
 local answer = 'OK'
 if verb == 'meet' then
   for n, field in ipairs({'area', 'language'}) do
@@ -42,14 +44,20 @@ if verb == 'meet' then
     end
   end
   local open = m[4] and not m[6] and tonumber(m[7]) > now
-  answer = {m[1] or '', m[2] or '', m[3] or '', m[4] or '', m[5] or '', m[6] or '', open and 1 or 0}
+  answer = {m[1] or '', m[2] or '', m[3] or '', m[4] or '', m[5] or '', m[6] or '', open and 1 or 0,
+    m[10] == ARGV[6] and m[11] or m[9] or ''}
 elseif verb == 'did' then
-  local known = {ARGV[4]}
-  for id in string.gmatch(m[3] or '', '%S+') do
-    if id == ARGV[4] then return 'OK' end
-    if #known < MOST then known[#known + 1] = id end
+  local id, about, new = ARGV[4], ARGV[5] or '', true
+  local known = {id}
+  for one in string.gmatch(m[3] or '', '%S+') do
+    if one == id then new = false end
+    if #known < MOST then known[#known + 1] = one end
   end
-  call('HSET', name, 'commands', table.concat(known, ' '))
+  if new then call('HSET', name, 'commands', table.concat(known, ' ')) end
+  if about ~= '' and (new or string.match(m[3], '^%S+') == id) then
+    if m[10] ~= id then call('HSET', name, 'last_of', id, 'last_before', m[9] or '') end
+    call('HSET', name, 'last', about)
+  end
 elseif verb == 'undid' then
   local known = {}
   for id in string.gmatch(m[3] or '', '%S+') do

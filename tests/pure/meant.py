@@ -22,7 +22,12 @@ def interpreter() -> Interpreter:
 
 
 def meant(text: str, language: str, area: str | None = None) -> str:
-    return line(interpreter().interpret(text, language, area=area))
+    """Of the last of some sentences of one conversation, with ``//`` between them."""
+    last: list[Wish] = []
+    for said in text.split(" // "):
+        meaning = interpreter().interpret(said, language, area=area, last=last)
+        last = meaning.wishes
+    return line(meaning)
 
 
 def line(meaning: Meaning) -> str:

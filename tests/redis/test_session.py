@@ -15,8 +15,8 @@ def say(verbs: Verbs, verb: str, *args: str | int, name: str = "a:s", keep_ms: i
     return plain if isinstance(told, list) else plain[0]
 
 
-def meet(verbs: Verbs, area: str = "", language: str = "") -> list[Any]:
-    told: list[Any] = say(verbs, "meet", area, language)
+def meet(verbs: Verbs, area: str = "", language: str = "", by: str = "new") -> list[Any]:
+    told: list[Any] = say(verbs, "meet", area, language, by)
     return told
 
 
@@ -26,7 +26,7 @@ def hear(verbs: Verbs, task_id: str, session: str, at: int) -> str:
 
 
 def test_what_a_speaker_said_of_himself_stays_until_he_says_otherwise(verbs: Verbs) -> None:
-    assert meet(verbs) == ["", "", "", "", "", "", 0]
+    assert meet(verbs) == ["", "", "", "", "", "", 0, ""]
     assert meet(verbs, "kitchen", "en")[:2] == ["kitchen", "en"]
     assert meet(verbs)[:2] == ["kitchen", "en"]
     assert meet(verbs, "hall")[:2] == ["hall", "en"]
@@ -42,6 +42,26 @@ def test_the_last_commands_are_known_each_once(verbs: Verbs) -> None:
     assert meet(verbs)[2].split() == [f"n{n}" for n in range(19, 11, -1)]
 
 
+def test_what_a_command_is_about_is_known_to_the_next_one_and_not_to_itself(verbs: Verbs) -> None:
+    say(verbs, "did", "m", '"lamp"')
+    assert meet(verbs, by="n")[7] == '"lamp"'
+    say(verbs, "did", "n")
+    assert (meet(verbs, by="n")[7], meet(verbs, by="o")[7]) == ('"lamp"', '"lamp"'), "it may be no command"
+    for _ in range(2):
+        say(verbs, "did", "n", '"blind"')
+        assert meet(verbs, by="n")[7] == '"lamp"', "who died before he could write it down is told the same"
+    assert meet(verbs, by="o")[7] == '"blind"'
+    say(verbs, "did", "n", '"the blind, as it was answered"')
+    assert (meet(verbs, by="n")[7], meet(verbs, by="o")[7]) == ('"lamp"', '"the blind, as it was answered"')
+
+
+def test_what_an_older_command_is_about_is_not_the_last_any_more(verbs: Verbs) -> None:
+    for task_id in ("m", "n"):
+        say(verbs, "did", task_id, f'"{task_id}"')
+    say(verbs, "did", "m", '"late"')
+    assert meet(verbs, by="o")[7] == '"n"'
+
+
 def test_what_was_no_command_is_none_of_the_last_ones(verbs: Verbs) -> None:
     assert say(verbs, "undid", "m1") == "OK"
     assert not verbs.redis.exists(verbs.key("session:a:s"))
@@ -54,10 +74,10 @@ def test_what_was_no_command_is_none_of_the_last_ones(verbs: Verbs) -> None:
 
 def test_a_question_is_open_until_somebody_takes_it_and_he_alone_has_it(verbs: Verbs) -> None:
     assert say(verbs, "ask", "m:1", HOUR_MS, '{"which": "area"}') == ["OK", ""]
-    assert meet(verbs)[3:] == ["m:1", '{"which": "area"}', "", 1]
+    assert meet(verbs)[3:7] == ["m:1", '{"which": "area"}', "", 1]
     assert say(verbs, "take", "m:2", "b") == "NONE"
     assert say(verbs, "take", "m:1", "b") == "OK"
-    assert meet(verbs)[3:] == ["m:1", '{"which": "area"}', "b", 0]
+    assert meet(verbs)[3:7] == ["m:1", '{"which": "area"}', "b", 0]
     assert say(verbs, "take", "m:1", "c") == "NONE"
     assert say(verbs, "take", "m:1", "b") == "OK", "who died before he could write it down takes it again"
 
@@ -67,7 +87,7 @@ def test_who_asks_again_opens_nothing_that_was_taken(verbs: Verbs) -> None:
     assert say(verbs, "ask", "m:1", HOUR_MS, "{}") == ["OK", ""]
     say(verbs, "take", "m:1", "b")
     assert say(verbs, "ask", "m:1", HOUR_MS, "{}") == ["TAKEN", ""]
-    assert meet(verbs)[5:] == ["b", 0]
+    assert meet(verbs)[5:7] == ["b", 0]
 
 
 def test_the_newest_question_takes_the_place_of_the_one_before(verbs: Verbs) -> None:

@@ -14,8 +14,9 @@ from tests.redis.scripts_client import HOUR_MS, Verbs
 IDS = some.sampled_from(["m", "n", "o"])
 QUESTIONS = some.sampled_from(["m:1", "m:2", "n:1"])
 ASKED = some.one_of(
-    some.tuples(some.just("meet"), some.sampled_from(["", "hall", "den"]), some.sampled_from(["", "en", "zh"])),
-    some.tuples(some.sampled_from(["did", "did", "undid"]), some.integers(0, 12).map(str)),
+    some.tuples(some.just("meet"), some.sampled_from(["", "hall", "den"]), some.sampled_from(["", "en", "zh"]), IDS),
+    some.tuples(some.just("did"), some.one_of(IDS, some.integers(0, 12).map(str)), some.sampled_from(["", "1", "2"])),
+    some.tuples(some.just("undid"), some.one_of(IDS, some.integers(0, 12).map(str))),
     some.tuples(some.just("ask"), QUESTIONS, some.just(str(HOUR_MS)), some.sampled_from(["{}", '{"kind":"confirm"}'])),
     some.tuples(some.just("take"), QUESTIONS, IDS),
     some.tuples(

@@ -280,6 +280,24 @@ async def test_a_lamp_without_a_room_is_that_of_the_session(speaker: Speaker) ->
     assert (await speaker.hear("turn the light on", area="hall"))["result"]["devices"][0]["entity"] == HALL
 
 
+async def test_it_is_what_the_last_command_of_the_session_was_about(home: Home, speaker: Speaker) -> None:
+    await speaker.hear("turn on the study light")
+    off = await speaker.hear("turn it off again")
+    assert (outcomes(off), "study light" in text(off), home.look(STUDY)["value"]["power"]) == (
+        ["confirmed"],
+        True,
+        "off",
+    )
+    too = await speaker.hear("and the hall too")
+    assert (too["result"]["devices"][0]["entity"], home.look(HALL)["value"]["power"]) == (HALL, "off")
+    home.hand(LOCK, lock="locked")
+    await speaker.hear("lock the front door")
+    asking = await speaker.say("unlock it")
+    await speaker.asks(asking)
+    assert (await speaker.hear("no"))["result"]["answers"] == asking
+    assert home.look(LOCK)["value"]["lock"] == "locked"
+
+
 @pytest.mark.usefixtures("home")
 async def test_the_language_of_a_session_is_that_of_its_speaker(speaker: Speaker) -> None:
     assert text(await speaker.hear("...", locale="en-GB")).isascii()
