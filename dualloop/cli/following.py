@@ -26,6 +26,8 @@ BAR: Final = (10, 30)
 """Columns of a bar, at least and at most."""
 READABLE: Final = 12
 """Columns of a message, at least."""
+HANG: Final = 14
+"""An event that goes on in another line does so below its status."""
 SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TIMES_A_SECOND: Final = 10
 
@@ -107,7 +109,7 @@ class Screen:
         """Show what it tells; an event that begins another state takes the progress of the last one away."""
         if frame["op"] == "event":
             if self._events:
-                say(event_line(frame))
+                say(event_line(frame), hang=HANG)
             if frame["state"] != self._state:
                 self._pace, self._since = Pace(), time.monotonic()
         else:

@@ -35,7 +35,10 @@ LOOKED_AT = 2_000
 @group.command()
 def ls(  # noqa: PLR0913  the filters of the API
     *,
-    status: Annotated[list[Status] | None, typer.Option(help="May be repeated.", show_default=False)] = None,
+    status: Annotated[
+        list[Status] | None,
+        typer.Option(metavar="STATUS", help=f"{', '.join(Status)}; may be repeated.", show_default=False),
+    ] = None,
     type_: Annotated[str | None, typer.Option("--type", help="Mission type.", show_default=False)] = None,
     state: Annotated[str | None, typer.Option(help="State of the mission's machine.", show_default=False)] = None,
     target: Annotated[str | None, typer.Option(help="What is acted on.", show_default=False)] = None,

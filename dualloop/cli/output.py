@@ -42,9 +42,34 @@ def console() -> "Console":
     return Console(width=None if sys.stdout.isatty() else 400, highlight=False, markup=False, emoji=False)
 
 
-def say(text: str = "", style: str = "", *, whole: bool = False) -> None:
-    """A line of text, wrapped by words on a terminal; a `whole` one is not, so that it can be copied from there."""
-    console().print(clean(text), style=style or None, soft_wrap=whole or not sys.stdout.isatty())
+def say(text: str = "", style: str = "", *, whole: bool = False, hang: int = 0) -> None:
+    """A line of text, wrapped by words on a terminal; a `whole` one is not, so that it can be copied from there.
+
+    What goes on in further lines begins `hang` columns further right in those.
+    """
+    text = clean(text)
+    if whole or not sys.stdout.isatty():
+        console().print(text, style=style or None, soft_wrap=True)
+        return
+    first, rest = text, ""
+    if hang:
+        from rich.text import Text  # noqa: PLC0415  other commands start without it
+
+        first = Text(text).wrap(console(), console().width, overflow="fold")[0].plain
+        rest = text[len(first) :].strip()
+    console().print(first, style=style or None)
+    if rest:
+        hung(rest, style, hang)
+
+
+def hung(text: str, style: str, margin: int) -> None:
+    """Lines of text on a terminal, wrapped by words, all of them so many columns from its left."""
+    from rich.text import Text  # noqa: PLC0415  other commands start without it
+
+    for line in Text(text, style).wrap(console(), max(1, console().width - margin), overflow="fold"):
+        line.rstrip()
+        line.pad_left(margin)
+        console().print(line, soft_wrap=True)
 
 
 def machine(document: Any, *, indent: int | None = 2) -> None:
@@ -77,18 +102,10 @@ def drawing(lines: str) -> None:
 
 def facts(rows: Mapping[str, str]) -> None:
     """Names and what is known; what is empty is left out. On a terminal a long one goes on below its own beginning."""
-    from rich.text import Text  # noqa: PLC0415  other commands start without it
-
     width = max(map(len, rows))
     for name, told in rows.items():
-        head = f"  {name:{width}}  "
-        if told and sys.stdout.isatty():
-            lines = Text(clean(told)).wrap(console(), max(8, console().width - len(head)), overflow="fold")
-            for place, line in enumerate(lines):
-                line.rstrip()
-                console().print(Text(" " * len(head) if place else head).append_text(line), soft_wrap=True)
-        elif told:
-            say(f"{head}{told}")
+        if told:
+            say(f"  {name:{width}}  {told}", hang=width + 4)
 
 
 def clean(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from dualloop.cli.fitting import GAP, Column, fitted
-from dualloop.cli.output import STYLES, clean, console, say
+from dualloop.cli.output import STYLES, clean, console, hung, say
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -55,8 +55,8 @@ def _print(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
     _lines([Text(column.name, "dim") for column in columns], columns, widths)
     for row in rows:
         _lines([Text(cell, STYLES.get(cell.partition(" ")[0], "")) for cell in row], columns, widths)
-        for n in below:
-            _under(Text(row[n]))
+        for n in (place for place in below if row[place]):
+            hung(row[n], "", INDENT)
     return [columns[n].name for n in every if n not in (*widths, *below, *empty) and columns[n].name]
 
 
@@ -97,11 +97,3 @@ def _block(cell: "Text", width: int, *, folds: bool) -> Iterator["Text"]:
         cell.rstrip()
         cell.append("…")
     yield cell
-
-
-def _under(cell: "Text") -> None:
-    if cell:
-        for line in cell.wrap(console(), max(1, console().width - INDENT), overflow="fold"):
-            line.rstrip()
-            line.pad_left(INDENT)
-            console().print(line, soft_wrap=True)

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from dualloop.cli import dead_letters, home, missions, output, schedules, tables, types
 from dualloop.cli.fitting import Column
+from dualloop.cli.following import HANG, event_line
 from dualloop.cli.tables import table
 from shared.ids import Ids
 
@@ -211,6 +212,19 @@ def test_types_say_what_they_do(seen: Seen, monkeypatch: pytest.MonkeyPatch, col
     assert " ".join(line[at:].strip() for line in lines[1:] if not line.startswith(("No room", "see one"))).startswith(
         told
     )
+
+
+def test_an_event_that_goes_on_does_so_below_its_status(seen: Seen) -> None:
+    event = {
+        "at": AT,
+        "status": "RUNNING",
+        "state": "ASKING",
+        "data": {"spoken": "在哪个房间？ " * 12, "question": "x"},
+    }
+    lines = seen(60, lambda: output.say(event_line(event), hang=HANG))
+    assert " RUNNING       ASKING  asks: 在哪个房间？" in lines[0]
+    assert all(line.startswith(" " * HANG + "在哪个房间？") for line in lines[1:])
+    assert "".join(lines).count("在哪个房间？") == 12
 
 
 def test_a_long_fact_goes_on_below_its_own_beginning(seen: Seen, capsys: pytest.CaptureFixture[str]) -> None:
