@@ -221,7 +221,7 @@ def test_an_event_that_goes_on_does_so_below_its_status(seen: Seen) -> None:
         "state": "ASKING",
         "data": {"spoken": "在哪个房间？ " * 12, "question": "x"},
     }
-    lines = seen(60, lambda: output.say(event_line(event), hang=HANG))
+    lines = seen(80, lambda: output.say(event_line(event), hang=HANG))
     assert " RUNNING       ASKING  asks: 在哪个房间？" in lines[0]
     assert all(line.startswith(" " * HANG + "在哪个房间？") for line in lines[1:])
     assert "".join(lines).count("在哪个房间？") == 12
