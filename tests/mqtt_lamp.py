@@ -40,6 +40,7 @@ class Lamp:
         answers: it answers when it is asked; False: it is dead.
         reports: it says so when a hand switches it.
         seen: the bridge tells when it heard of it last.
+        ahead_ms: so far the bridge's clock is ahead of ours.
         remembers: the bridge answers from what it knew, without asking the lamp.
     """
 
@@ -49,6 +50,7 @@ class Lamp:
         self.state: dict[str, Any] = {"state": "OFF", "brightness": 203}
         self.optimistic = self.obeys = self.answers = self.reports = True
         self.seen = self.remembers = False
+        self.ahead_ms = 0
         self._heard_at = now_ms()
         self.sets: list[dict[str, Any]] = []
         """What it was told, in order."""
@@ -60,7 +62,7 @@ class Lamp:
     def shown(self, **state: Any) -> dict[str, Any]:
         """As the bridge publishes it."""
         told = {**self.state, "linkquality": 120, **state}
-        return told | ({"last_seen": rfc3339(self._heard_at)} if self.seen else {})
+        return told | ({"last_seen": rfc3339(self._heard_at + self.ahead_ms)} if self.seen else {})
 
     def described(self) -> dict[str, Any]:
         definition = {"model": "LED1836G9", "vendor": "IKEA", "exposes": exposes(self.access)}

@@ -11,7 +11,7 @@ from backend_loop.devices.mqtt import hub
 from backend_loop.devices.mqtt.device import MqttDevices
 from backend_loop.devices.protocol import Command, OldFence
 from shared.clock import now_ms
-from tests.mqtt import running_mosquitto
+from tests.mqtt import running_mosquitto, wire
 from tests.mqtt_lamp import BASE, Lamp, devices_on, lamp_on, soon
 from tests.waiting import eventually
 
@@ -85,3 +85,27 @@ async def test_who_slept_between_announcing_and_acting_does_not_act_after_his_su
         await devices.act(Command(entity=LAMP, action="turn_on"), key="older", fence=8, deadline=soon(120))
     await lamp.line.settled()
     assert lamp.sets == [{"state": "OFF"}]
+
+
+async def test_a_bridge_whose_clock_is_put_back_is_asked_twice_and_believed(lamp: Lamp, devices: MqttDevices) -> None:
+    lamp.seen, lamp.ahead_ms = True, 3_600_000
+    await devices.observe(LAMP, deadline=soon())
+    lamp.ahead_ms, asked = 0, lamp.asked()
+    began = now_ms()
+    reading = await devices.observe(LAMP, deadline=soon(600))
+    assert reading.value["power"] == "off"
+    assert began <= reading.observed_at <= now_ms()
+    assert lamp.asked() >= asked + 2
+    asked = lamp.asked()
+    await devices.observe(LAMP, deadline=soon(600))
+    assert lamp.asked() == asked + 1, "its clock is known now"
+
+
+async def test_what_a_broker_has_retained_is_as_old_as_it_says(mqtt_url: str) -> None:
+    async with lamp_on(mqtt_url, access=3) as lamp, wire(mqtt_url) as person:
+        then = now_ms() - 3 * 86_400_000
+        for last_seen, least, most in ((then, then, then), (now_ms() + 86_400_000, now_ms() - 1, None)):
+            await person.say(lamp.topic, {"state": "ON", "last_seen": last_seen}, retain=True)
+            async with devices_on(mqtt_url) as devices:
+                reading = await devices.observe(LAMP, deadline=soon())
+            assert least <= reading.observed_at <= (most or now_ms())

@@ -9,6 +9,7 @@ from typing import Any, Final
 import aiomqtt
 
 from backend_loop.devices.mqtt.book import entities
+from backend_loop.devices.mqtt.bridge_clock import TICKS_MS
 from backend_loop.devices.mqtt.dialects.described import Described, Unfit
 from backend_loop.devices.mqtt.hub import ACTS, Hub
 from backend_loop.devices.mqtt.line import Line, Look, Order
@@ -32,6 +33,9 @@ SHORT_S: Final = 0.3
 
 STALE_S: Final = 0.3
 """How long a fresh answer is waited for once a bridge has told what it remembers."""
+
+DOUBT_S: Final = (TICKS_MS + 100) / 1000
+"""After how long one is asked again whose answer is late, or whose clock was set back: by then it shows which."""
 
 WORD_S: Final = 0.5
 """How long a device may take to say something to an act; then it is looked at all the same."""
@@ -185,8 +189,10 @@ class MqttDevices:
             raise _unreachable(entity, line)
         if not line.tracker.values:
             raise DeviceUnreachable(f"{entity} cannot be asked, and has said nothing yet")
-        # what the broker retained is at least as old as the connection
-        return line.reading(self._hub.connected_at - 1 if line.reported_at is None else line.reported_at)
+        if line.reported_at is not None:
+            return line.reading(line.reported_at)
+        newest = self._hub.connected_at - 1  # of what the broker had retained
+        return line.reading(newest if line.remembered_at is None else min(newest, line.remembered_at))
 
     async def _asked(self, entity: str, line: Line, deadline: float) -> Reading:
         look, asked = Look(line.described.askable, now_ms()), 0
@@ -199,11 +205,16 @@ class MqttDevices:
                 if not asked or look.again:
                     asked, look.again = asked + 1, False
                     await self._ask(entity, line, look)
+                wait_s = min(left, DOUBT_S) if look.doubtful else left
                 try:
-                    async with asyncio.timeout(left):
+                    async with asyncio.timeout(wait_s):
                         await look.news.wait()
                 except TimeoutError:
-                    break
+                    if wait_s == left:
+                        break
+                    look.doubtful, look.again = False, True
+                    asked -= 1  # no surprise
+                    continue
                 if look.lost:
                     raise DeviceUnreachable(f"{entity} gave no answer: the MQTT broker was lost while it was asked")
                 if look.stale_at is not None:

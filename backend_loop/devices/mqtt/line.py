@@ -38,6 +38,8 @@ class Look:
         """It was told what was so before the question, at this moment: a bridge's memory, or a report that was late."""
         self.again = self.posed = False
         """Whether it is to be asked again; whether what comes now was said after the broker had the question."""
+        self.doubtful = False
+        """Something came that is late, or whose clock was set back: only what comes some time later tells which."""
         self.lost = False
         """Whether the connection was lost since, and with it the question or the answer."""
         self.news = asyncio.Event()
@@ -98,6 +100,8 @@ class Line:
         self.orders = set[Order]()
         self.reported_at: int | None = None
         """When it was so what it said last, since this process has its connection."""
+        self.remembered_at: int | None = None
+        """When it was so what the broker has retained of it, by the device's own clock, where it tells."""
         self._told = Succession(clock)
         self.exact = False
         """It tells when what it says was so, which says more than any mark."""
@@ -138,7 +142,7 @@ class Line:
         """The connection is lost: what was said of who is there, and by whom, holds no more."""
         self.there.clear()
         self._available.clear()
-        self.reported_at = None
+        self.reported_at = self.remembered_at = None
         for look in self.looks:
             look.lost = True
             look.news.set()
@@ -156,19 +160,24 @@ class Line:
             return False
         if retained:
             self.tracker.remember(heard.values)
+            if heard.told_at is not None and heard.within_ms <= EXACT_MS:
+                self.remembered_at = max(heard.told_at, self.remembered_at or 0)
             return False
         return self._live(heard, now)
 
     def _live(self, heard: Heard, now: int) -> bool:
         at, news = now, True
+        looks = [look for look in self.looks if look.posed]
         self.exact = heard.told_at is not None and heard.within_ms <= EXACT_MS
         if heard.told_at is not None:
             news = self._is_news(heard)
             if self._told.overtaken(heard.told_at, now):
+                for look in looks:
+                    look.doubtful = True
+                    look.news.set()
                 return False
             at = self._clock.ours(heard.told_at, now)
         self.silent = False
-        looks = [look for look in self.looks if look.posed]
         seen = self.tracker.see(heard.values if news else {}, at=at, answer=bool(looks))
         if seen.proved:
             self.reported_at = max(at, self.reported_at or 0)
