@@ -19,12 +19,12 @@ RELOAD_GRACE_S = 6.0
 """Grace of a worker whose code is edited, unless the settings name one: nobody waits gladly for old code."""
 
 
-LEAST_GRACE_S = 2.0
+LEAST_GRACE_S = 5.0
 """However short the drain is: to end takes a busy machine as long."""
 SERVER_PORTS: Final = range(15_000, 32_000)
 """Where a port is looked for that nobody named: Linux gives clients those from 32,768 on, others later ones."""
 TRIES: Final = 20
-OTHER_PORT = "Choose another one, as in DUALLOOP_PORT=8001 dualloop up."
+OTHER_PORT = "Choose another one, here and where commands are sent: export DUALLOOP_PORT=8001."
 OTHER_MQTT_PORT = "Choose another one in DUALLOOP_MQTT_PORT, or name who listens there in DUALLOOP_MQTT_URL."
 
 

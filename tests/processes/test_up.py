@@ -142,7 +142,8 @@ def test_a_taken_port_is_told_before_anything_starts(up: Up) -> None:
         stack = up(DUALLOOP_PORT=str(port))
         assert stack.ended() == 1
     assert (
-        stack.said == f"Port {port} of 127.0.0.1 is taken. Choose another one, as in DUALLOOP_PORT=8001 dualloop up.\n"
+        stack.said == f"Port {port} of 127.0.0.1 is taken. "
+        "Choose another one, here and where commands are sent: export DUALLOOP_PORT=8001.\n"
     )
     assert not (stack.folder / "redis").exists()
 
