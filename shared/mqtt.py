@@ -22,6 +22,9 @@ _T = TypeVar("_T")
 SHAPE: Final = "mqtt://user:password@host:1883 or mqtts://host:8883 (in a password, %2F for /, %40 for @)"
 PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 
+ADDRESS: Final = re.compile(r"localhost|[0-9.]+|[0-9a-f.]*:[0-9a-f:.%\w]*", re.IGNORECASE)
+"""A host that nobody takes for a user: `mqtt://home:4711` may be a broker's port, or what somebody is known by."""
+
 AT_ONCE: Final = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 MANY: Final = 1_000_000
 """Answers that may be under way before the library warns of them: bounding them is the caller's business."""
@@ -70,9 +73,10 @@ class MqttUrl:
         return cls(host, port or PORTS[parsed.scheme], username or None, password, secure=parsed.scheme == "mqtts")
 
     def __str__(self) -> str:
-        """For a person and for logs: without who asks."""
+        """For a person and for logs: without who asks, also where the host was forgotten after a password of digits."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'mqtts' if self.secure else 'mqtt'}://{host}:{self.port}"
+        sure = self.username is not None or self.port in PORTS.values() or ADDRESS.fullmatch(self.host) is not None
+        return f"{'mqtts' if self.secure else 'mqtt'}://{host}:{self.port if sure else '…'}"
 
 
 class _Socket(ssl.SSLSocket):

@@ -47,3 +47,20 @@ def test_who_asks_is_never_shown() -> None:
     at = MqttUrl.parse("mqtts://home:hunter2@broker")
     assert str(at) == "mqtts://broker:8883"
     assert "hunter2" not in repr(at)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("mqtt://home:4711", "mqtt://home:…"),
+        ("mqtt://home.example:4711", "mqtt://home.example:…"),
+        ("mqtt://home:4711@broker:1884", "mqtt://broker:1884"),
+        ("mqtt://127.0.0.1:4711", "mqtt://127.0.0.1:4711"),
+        ("mqtt://localhost:4711", "mqtt://localhost:4711"),
+        ("mqtts://[fe80::1]:4711", "mqtts://[fe80::1]:4711"),
+        ("mqtt://mosquitto", "mqtt://mosquitto:1883"),
+        ("mqtt://mosquitto:8883", "mqtt://mosquitto:8883"),
+    ],
+)
+def test_digits_where_the_host_may_have_been_forgotten_are_not_shown(url: str, shown: str) -> None:
+    assert str(MqttUrl.parse(url)) == shown
