@@ -15,7 +15,15 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from backend_loop.devices.act import Act, schema_of
 from backend_loop.devices.freshness import freshness
 from backend_loop.devices.judge import Decision, Verdict, decide, judge, overridden
-from backend_loop.devices.protocol import ActUnknown, Command, DeviceRefused, DeviceUnreachable, OldFence, Reading
+from backend_loop.devices.protocol import (
+    ActUnknown,
+    Command,
+    DeviceRefused,
+    DeviceUnreachable,
+    OldFence,
+    Reading,
+    UnknownEntity,
+)
 from backend_loop.mission import Latest, Mission, state
 from backend_loop.outcomes import Fail, Go, Outcome, Retry, Stop
 from backend_loop.retry import Retry as Policy
@@ -147,6 +155,9 @@ class DeviceControl(Mission):
         except DeviceUnreachable as fault:
             return Retry(str(fault), ErrorCode.UNCONFIRMED if perhaps_done else ErrorCode.DEVICE_UNREACHABLE)
         except (DeviceRefused, OldFence) as fault:
+            if perhaps_done and isinstance(fault, UnknownEntity):
+                sentence = f"{command.entity} may have done it, and cannot be looked at any more: {fault}"
+                return Fail(sentence, ErrorCode.UNCONFIRMED)
             return Fail(str(fault), ErrorCode.DEVICE_REFUSED)
         return Go("acted")
 

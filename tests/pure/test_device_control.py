@@ -10,8 +10,8 @@ from hypothesis import strategies as some
 from pydantic import ValidationError
 
 from backend_loop.missions.device_control import DeviceControl
-from backend_loop.testing import Bench
-from backend_loop.testing.home import Gadget, HomeWire
+from backend_loop.testing import Bench, lost
+from backend_loop.testing.home import Gadget, Home, HomeWire
 from shared.actions import ACTIONS, CHANGES
 
 DEFINITION = DeviceControl.definition
@@ -113,3 +113,16 @@ def test_of_a_device_that_is_not_there_it_is_said_where_those_are_that_are() -> 
     error = failed.error or {}
     assert (error["code"], error["attempts"]) == ("device_refused", 1), "the contract has no nearer word"
     assert error["message"] == "there is no light.nowhere in this home; see what there is: dualloop home ls"
+
+
+def test_one_that_is_gone_after_it_may_have_obeyed_has_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = HomeWire._shown
+
+    def gone(home: HomeWire, gadget: Gadget) -> httpx.Response:
+        return home._no(404, "gone") if gadget.fence else shown(home, gadget)
+
+    monkeypatch.setattr(HomeWire, "_shown", gone)
+    home = Home({"light.hall": {"power": "off"}}, act={"light.hall": [lost()]})
+    error = Bench(DeviceControl, home=home).run({"entity": "light.hall", "action": "turn_on"}).error or {}
+    assert error["code"] == "unconfirmed"
+    assert error["message"].startswith("light.hall may have done it, and cannot be looked at any more: there is no ")
