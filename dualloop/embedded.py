@@ -102,6 +102,17 @@ def running_url(state_dir: Path) -> str | None:
     return record.url if record and answers(record.url) else None
 
 
+def is_held(state_dir: Path) -> bool:
+    """Whether the state folder's server is there, be it that it does not answer."""
+    lock = state_dir.absolute() / "redis" / "server.lock"
+    if not lock.exists():
+        return False
+    if (taken := try_lock(lock)) is None:
+        return True
+    os.close(taken)
+    return False
+
+
 @contextlib.contextmanager
 def embedded_redis(state_dir: Path, chosen: Path | None = None) -> Iterator[str]:
     """Run the state folder's server while the context is open, or join the one that runs; gives its URL.

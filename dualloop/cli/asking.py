@@ -109,6 +109,8 @@ def ask_each(
 def _faults(problem: "ClientProblem") -> str:
     """Each fault of what was sent in a line of its own; where they are not told, the sentence for all."""
     errors = problem.document.get("errors") or []
+    if problem.code == "redis_unavailable":
+        return f"{_sentence(problem.detail)} dualloop doctor looks for the cause."
     if len(errors) < 2:
         return _sentence(problem.detail)
     return "\n".join(_sentence(f"{error['pointer'] or 'the body'}: {error['detail']}") for error in errors)

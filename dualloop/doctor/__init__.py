@@ -20,7 +20,7 @@ from dualloop.doctor.finding import Finding, fail, ok, warn
 from dualloop.doctor.fleet import fleet, served
 from dualloop.doctor.server import server
 from dualloop.doctor.speech import speech
-from dualloop.embedded import running_url
+from dualloop.embedded import is_held, running_url
 from shared.home import Inventory
 from shared.logs import redact, redact_url
 from shared.settings import Settings
@@ -36,8 +36,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     url = settings.redis_url or running_url(settings.state_dir)
     inventory = None
     if url is None:
-        detail = f"DUALLOOP_REDIS_URL is not set, and no dualloop up runs on {settings.state_dir.absolute()}"
-        yield fail("redis", detail, "set it, or run: dualloop up")
+        yield _no_redis(settings.state_dir.absolute())
     else:
         inventory = yield from _redis(url, settings)
     yield from broker(settings, inventory)
@@ -56,6 +55,14 @@ def told(settings: Settings) -> dict[str, Any]:
         else redact(",".join(value) if isinstance(value, tuple) else str(value))
         for name, value in values.items()
     }
+
+
+def _no_redis(folder: Path) -> Finding:
+    if is_held(folder):
+        detail = f"the one that dualloop up runs on {folder} does not answer"
+        return fail("redis", detail, "see whether its process is stopped, or its disk full; else restart dualloop up")
+    detail = f"DUALLOOP_REDIS_URL is not set, and no dualloop up runs on {folder}"
+    return fail("redis", detail, "set it, or run: dualloop up")
 
 
 def _redis(url: str, settings: Settings) -> Generator[Finding, None, Inventory | None]:

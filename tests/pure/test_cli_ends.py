@@ -5,7 +5,9 @@ from typing import Any, cast
 import pytest
 
 from dualloop.cli import dead_letters
+from dualloop.cli.asking import ask
 from dualloop.cli.send import Replayed, end
+from dualloop.client_faults import ClientProblem
 from dualloop.errors import Refusal
 
 AT = "hold.py, line 3, in give"
@@ -76,3 +78,11 @@ def test_words_that_came_to_nothing_are_no_success_for_a_script(
 )
 def test_all_else_that_succeeded_is_one(result: dict[str, Any]) -> None:
     end(result, json=False)
+
+
+def test_where_redis_is_away_it_says_who_looks_for_the_cause() -> None:
+    async def away(_client: Any) -> None:
+        raise ClientProblem({"code": "redis_unavailable", "status": 503, "detail": "Redis is not connected"})
+
+    with pytest.raises(Refusal, match=r"^Redis is not connected\. dualloop doctor looks for the cause\.$"):
+        ask(away)

@@ -1,11 +1,15 @@
 """The doctor among real processes and real Redis servers, sound and unsound."""
 
+import os
 from pathlib import Path
 
 import pytest
 import redis
 
+from dualloop.doctor import examine
 from shared import keys
+from shared.file_lock import try_lock
+from shared.settings import Settings
 from tests.conftest import SERVERS, StartRedis
 from tests.stories.stack import running
 from tests.stories.terminal import Said, Terminal
@@ -121,6 +125,24 @@ async def test_without_anything_it_says_where_to_begin(tmp_path: Path) -> None:
     assert "chmod 700" in about(said, "state folder")
     wrong = await Terminal(tmp_path, DUALLOOP_LEASE_S="-1").run("doctor")
     assert (wrong.code, wrong.err[:18]) == (1, "DUALLOOP_LEASE_S: ")
+
+
+def test_a_redis_that_is_there_and_does_not_answer_is_not_told_as_none(tmp_path: Path) -> None:
+    settings = Settings(state_dir=tmp_path, port=9)
+    (tmp_path / "redis").mkdir()
+
+    def told() -> str:
+        (found,) = (one for one in examine(settings) if one.name == "redis")
+        return f"{found.level}: {found.detail}"
+
+    none = f"fail: DUALLOOP_REDIS_URL is not set, and no dualloop up runs on {tmp_path}"
+    assert told() == none
+    assert list((tmp_path / "redis").iterdir()) == [], "it changes nothing"
+    lock = try_lock(tmp_path / "redis" / "server.lock")
+    assert lock is not None
+    assert told() == f"fail: the one that dualloop up runs on {tmp_path} does not answer"
+    os.close(lock)
+    assert told() == none
 
 
 async def test_it_says_which_engine_hears_and_whether_it_listens(tmp_path: Path) -> None:
