@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import getpass
 import os
+import shutil
 import signal
 import sys
 import time
@@ -38,6 +39,7 @@ from shared.settings import Settings
 _DOUBLED_S = 0.3  # make and process managers send a signal twice; a person does not within this time
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STEP_S = 0.05
+_LITTLE_BYTES = 50_000_000
 
 
 class _Running(BaseModel):
@@ -61,6 +63,7 @@ def up(settings: Settings, *, workers: int = 1, reload: bool = False, verbose: b
     front, whole = _claim(folder, terminal, settings.drain_s)
     port = free_port(settings.host, settings.port)
     settings = settings.model_copy(update={"state_dir": folder, "port": port})
+    _tell_of_little_room(folder, terminal)
     _announce(folder, local_url(settings.host, port))
     lifeline, ours = os.pipe()
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)  # until each process has its handlers
@@ -107,6 +110,12 @@ def _claim(folder: Path, terminal: Terminal, drain_s: float) -> tuple[int, int]:
             raise Refusal(f"The stack before this one does not stop: see the processes that use {folder}.")
         time.sleep(_STEP_S)
     return front, whole
+
+
+def _tell_of_little_room(folder: Path, terminal: Terminal) -> None:
+    """Before a part that cannot write ends without a word."""
+    if (free := shutil.disk_usage(folder).free) < _LITTLE_BYTES:
+        terminal.say(f"Only {free // 1_000:,} kB are free where {folder} is: not all may start.")
 
 
 def _announce(folder: Path, url: str) -> None:

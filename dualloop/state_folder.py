@@ -1,5 +1,6 @@
 """The state folder: what it holds is private to its owner, and locked by whoever runs something in it."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -46,7 +47,16 @@ def _unusable(path: Path, error: OSError) -> Refusal:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace the file in one step, so that no reader sees half of it."""
+    """Replace the file in one step, so that no reader sees half of it.
+
+    Raises:
+        Refusal: there is no room for it, or it cannot be written.
+    """
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.rename(path)
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.rename(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise _unusable(path, error) from error

@@ -97,7 +97,9 @@ class Supervisor:
                 self.ready.set()
                 on_ready()
         except* Refusal as refusals:
-            refusal = refusals.exceptions[0]
+            refusal = refusals
+            while isinstance(refusal, BaseExceptionGroup):  # a part's own group wraps it once more
+                refusal = refusal.exceptions[0]
         if refusal is not None:  # raised here, since early 3.11 wraps what is raised within except*
             raise refusal
 

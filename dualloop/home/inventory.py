@@ -4,6 +4,7 @@ import contextlib
 from importlib.resources import files
 from pathlib import Path
 
+from dualloop.errors import Refusal
 from dualloop.state_folder import write_whole
 
 
@@ -15,5 +16,5 @@ def demonstration_inventory() -> str:
 def furnish(path: Path) -> None:
     """Write it there for people to edit, if there is no file yet; one that cannot be written is no reason to stop."""
     if not path.exists():
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(Refusal):
             write_whole(path, demonstration_inventory())

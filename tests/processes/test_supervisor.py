@@ -88,6 +88,16 @@ def gone(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
 
 
+async def test_what_cannot_be_written_down_ends_it_with_that_sentence(stage: Stage) -> None:
+    def record() -> None:
+        raise Refusal("no room")
+
+    started = stage.start([replace(stage.part("redis", base=True), on_ready=record)])
+    with pytest.raises(Refusal, match="no room"):
+        await started
+    await stage.stop()
+
+
 async def test_the_stages_stop_in_order_and_those_of_one_stage_together(stage: Stage) -> None:
     await stage.up([stage.part("front")], [stage.part("back-1"), stage.part("back-2")], [stage.part("redis")])
     await stage.stop()
