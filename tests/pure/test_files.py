@@ -1,5 +1,6 @@
 """Files of missions: whole or not there, and safe from whoever has lost its lease."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -236,7 +237,17 @@ def test_a_file_that_is_begun_anew_counts_once(tmp_path: Path) -> None:
     assert files.find(LINK).read_bytes() == b"x" * 9
 
 
-async def test_of_who_has_written_nothing_nothing_is_asked(files: Files) -> None:
+async def test_of_who_has_written_nothing_nothing_is_asked(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+
+    async def to_thread(_look: object, task_id: str) -> None:
+        asked.append(task_id)
+
+    monkeypatch.setattr(asyncio, "to_thread", to_thread)
     for kept in (files, NO_FILES):
         kept.bound(TASK)
         await kept.bounded(TASK)
+    assert asked == []
+    write(file(files), 0, b"x")
+    await files.bounded(TASK)
+    assert asked == [TASK]

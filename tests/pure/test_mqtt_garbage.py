@@ -153,9 +153,10 @@ def orders(device: Described, known: dict[str, Any]) -> Iterator[str]:
 @pytest.mark.parametrize("often", [0.02, 0.1, 0.3])
 @pytest.mark.parametrize("seed", range(8))
 def test_nonsense_in_any_place_trips_nobody(seed: int, often: float) -> None:
-    dice = Random(1_000 * seed + round(often * 100))
+    dice, tried = Random(1_000 * seed + round(often * 100)), 0
     for _ in range(12):
         devices = announced(dice, often).devices()
+        tried += len(devices)
         entities(devices, {})
         for device in devices.values():
             line = Line(device, BridgeClock())
@@ -164,6 +165,7 @@ def test_nonsense_in_any_place_trips_nobody(seed: int, often: float) -> None:
             rfc3339(line.reading(line.reported_at or NOW).observed_at)
             topics = [*orders(device, line.tracker.values), *(one.topic for one in device.questions())]
             assert all(is_topic(topic) for topic in topics)
+    assert tried, "of some at least so much was left that they are devices"
 
 
 def test_the_doctor_counts_what_is_there_and_nothing_else() -> None:

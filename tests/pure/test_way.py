@@ -25,10 +25,22 @@ async def begun(*waits: Coroutine[Any, Any, None]) -> list[asyncio.Task[None]]:
 
 async def test_nobody_waits_where_nobody_is_in_a_hurry() -> None:
     path = Way(few=2, most=10)
-    await path.clear()
+    assert not waits(path)
     path.begins()
+    assert waits(path), "so that this test can tell"
     path.ended()
-    await path.clear()
+    assert not waits(path)
+
+
+def waits(path: Way) -> bool:
+    """Whether who comes by now is held up."""
+    coming = path.clear()
+    try:
+        coming.send(None)
+    except StopIteration:
+        return False
+    coming.close()
+    return True
 
 
 async def test_who_stepped_aside_goes_on_in_order_once_the_last_urgent_one_has_ended() -> None:
