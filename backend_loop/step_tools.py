@@ -1,5 +1,6 @@
 """What a handler outside of the event loop is given: the facts of its run, and the question whether it may go on."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +14,9 @@ from backend_loop.reporting import Progress, progress
 from backend_loop.store import LapsedError
 from backend_loop.toolbox import DeadlinePassedError, Toolbox
 from shared.envelope import Envelope
+
+LOOK_S: Final = 1.0
+"""How often a run that writes without checkpoints is asked how much it has written."""
 
 P = TypeVar("P", bound=BaseModel)
 C = TypeVar("C", bound=BaseModel)
@@ -129,6 +133,7 @@ class StepTools(Generic[P, C]):
     __slots__ = (
         "_ends_at",
         "_line",
+        "_look_at",
         "attempt",
         "context",
         "correlation_id",
@@ -155,7 +160,7 @@ class StepTools(Generic[P, C]):
         self.may_have_happened = facts.may_have_happened
         self.received: Any = facts.received
         self.envelope, self.payload, self.context = envelope, payload, context
-        self._ends_at, self._line = facts.ends_at, line
+        self._ends_at, self._line, self._look_at = facts.ends_at, line, 0.0
         self.database, self.data = facts.database, Path(facts.data)
         self.files = NO_FILES if facts.files is None else Files(Path(facts.files), facts.max_files)
 
@@ -189,8 +194,12 @@ class StepTools(Generic[P, C]):
             CutError: the run was cut.
             DeadlinePassedError: the deadline has come; the runner ends the mission.
             LapsedError: the lease has run out, as far as this process knows; the runner gives the mission back.
+            FilesTooLargeError: the mission's files are, which is looked at once a second; it ends the mission.
         """
         self._line.check()
+        if (now := time.monotonic()) >= self._look_at:
+            self._look_at = now + LOOK_S
+            self.files.bound(self.task_id)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Say how far this is, as `Toolbox.progress`. Cheap: call it for each item.

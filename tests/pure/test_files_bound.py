@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from backend_loop import step_tools
 from backend_loop.files import Files
 from backend_loop.mission import Mission, state
 from backend_loop.outcomes import Go, Outcome
@@ -53,6 +54,22 @@ class WritesBeside(Mission):
         return Go("done")
 
 
+class WritesOn(Mission):
+    """Asks whether it may go on, and keeps nothing."""
+
+    type = "test.writes_on"
+    table: ClassVar[Mapping[str, Mapping[str, str]]] = TABLE
+
+    @state("WRITING", runs="thread")
+    def write(self, tools: StepTools[Any, Any]) -> Outcome:
+        file = tools.file("pages.txt")
+        with file.path.open("wb", buffering=0) as out:
+            for _ in range(10):
+                out.write(PAGE)
+                tools.check()
+        return Go("done")
+
+
 class WritesAtOnce(Mission):
     """All of it before it is given out."""
 
@@ -79,8 +96,13 @@ def test_no_checkpoint_looks_at_them_in_the_event_loop(tmp_path: Path, monkeypat
     assert threading.get_ident() not in looked
 
 
-@pytest.mark.parametrize(("mission", "size"), [(Writes, 5000), (WritesBeside, 5000), (WritesAtOnce, 10_000)], ids=str)
-def test_its_end_says_how_much_there_was(mission: type[Mission], size: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mission", "size"), [(Writes, 5000), (WritesBeside, 5000), (WritesOn, 5000), (WritesAtOnce, 10_000)], ids=str
+)
+def test_its_end_says_how_much_there_was(
+    mission: type[Mission], size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_tools, "LOOK_S", 0.0)
     settings = Settings(_env_file=None, max_files_bytes=4_500)
     trial = Bench(mission, settings=settings, files=tmp_path).run({})
     assert trial.document is not None
