@@ -65,7 +65,7 @@ class Answers:
         elif len(whole) > 1 or not self.refused:
             for id_ in whole:
                 if id_ in self.told:
-                    say(f"{id_}  {sentence(self.told[id_])}")
+                    say(f"{id_}  {sentence(self.told[id_])}", whole=True)
                 else:
                     say(f"{id_}  refused: {_sentence(self.refused[id_].detail)}", "yellow")
         if self.refused:

@@ -1,6 +1,5 @@
 """Say whether all that Dual Loop stands on is sound."""
 
-import textwrap
 from typing import TYPE_CHECKING
 
 import typer
@@ -38,11 +37,17 @@ def doctor(*, json: Json = False) -> None:
 def _print(finding: "Finding") -> None:
     from rich.text import Text  # noqa: PLC0415  other commands start without it
 
-    margin, width = " " * (8 + _NAME), max(60, min(console().width, 140))
-    head = f"{finding.level:6}  {finding.name:{_NAME}}"
-    lines = textwrap.wrap(clean(finding.detail), width - len(margin), break_on_hyphens=False) or [""]
+    margin, width = 8 + _NAME, max(60, min(console().width, 140))
+    lines = _wrapped(finding.detail, width - margin) or [""]
     if finding.remedy:
-        lines += textwrap.wrap(f"→ {clean(finding.remedy)}", width - len(margin), subsequent_indent="  ")
-    text = Text(head + f"\n{margin}".join(lines))
+        first, *others = _wrapped(finding.remedy, width - margin - 2)
+        lines += [f"→ {first}", *(f"  {line}" for line in others)]
+    text = Text(f"{finding.level:6}  {finding.name:{_NAME}}" + f"\n{' ' * margin}".join(lines))
     text.stylize(STYLES[finding.level], 0, len(finding.level))
     console().print(text, soft_wrap=True)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    from rich.text import Text  # noqa: PLC0415  other commands start without it
+
+    return [line.plain.rstrip() for line in Text(clean(text)).wrap(console(), width, overflow="fold")]

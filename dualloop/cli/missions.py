@@ -67,7 +67,8 @@ def ls(  # noqa: PLR0913  the filters of the API
         machine({"missions": rows[:limit], "whole": whole and len(rows) <= limit})
         return
     if not rows:
-        say("No mission fits.")
+        some = any((*filters.values(), correlation_id))
+        say("No mission fits." if some else "There is no mission. Send one: dualloop send --help")
         return
     _rows(rows[:limit], mission_column(rows))
     if not whole:

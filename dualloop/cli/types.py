@@ -12,6 +12,7 @@ from dualloop.cli.output import Json, console, drawing, facts, machine, say, sec
 from dualloop.cli.tables import table
 from dualloop.cli.writing import writing
 from dualloop.errors import Refusal
+from frontend_loop.why import lasting
 from shared.settings import Settings
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _show(row: Mapping[str, Any], *, schema: bool) -> None:
             "Priority": row["priority"],
             "Pool": row["pool"],
             "Target": f"payload field {row['target']}" if row["target"] else "",
-            "Deadline": f"{row['deadline_s']:g} s" if row["deadline_s"] else "",
+            "Deadline": lasting(round(1000 * row["deadline_s"])) if row["deadline_s"] else "",
             "At once": f"{row['concurrency']} at most" if row["concurrency"] else "",
             "Newest wins": _latest(row["latest"]),
         }

@@ -10,10 +10,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from dualloop.cli import dead_letters, home, missions, output, schedules, tables, types
+from dualloop.cli import dead_letters, doctor, home, missions, output, schedules, tables, types
 from dualloop.cli.fitting import Column
 from dualloop.cli.following import HANG, event_line
 from dualloop.cli.tables import table
+from dualloop.doctor.finding import warn
 from shared.ids import Ids
 
 IDS = Ids(b"k" * 32)
@@ -33,7 +34,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
         screen = StringIO()
         console = Console(width=columns, file=screen, force_terminal=True, color_system=None, highlight=False)
         with monkeypatch.context() as patched:
-            for module in (output, tables, types):
+            for module in (output, tables, types, doctor):
                 patched.setattr(module, "console", lambda: console)
             patched.setattr(sys.stdout, "isatty", lambda: True)
             call()
@@ -147,6 +148,25 @@ def test_missions(seen: Seen, monkeypatch: pytest.MonkeyPatch, columns: int, gon
     said = " ".join(line.strip() for line in lines[1 + len(MISSIONS) :])
     told = [one for one in ("STATE", "TARGET", "DONE", "AGE") if one in gone]
     assert said == (f"No room for {', '.join(told)}: widen the terminal, or see one with show." if gone else "")
+
+
+def test_where_there_is_none_yet_it_says_how_to_have_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(missions, "ask", lambda _work: ([], True))
+    cast("Any", missions.ls)()
+    cast("Any", missions.ls)(type_="no.such")
+    assert capsys.readouterr().out == "There is no mission. Send one: dualloop send --help\nNo mission fits.\n"
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_the_doctor_s_words_stay_in_their_column(seen: Seen, columns: int) -> None:
+    finding = warn("devices", "announced there: " + "light.客厅的落地灯 (zigbee2mqtt/客厅), " * 9, "look\nthere " * 9)
+    lines = seen(columns, lambda: doctor._print(finding))
+    assert lines[0].startswith("warn    devices            announced there:")
+    assert all(line.startswith(" " * 27) for line in lines[1:])
+    assert sum(line[27] == "→" for line in lines) == 1
+    assert "".join(lines).count("落地灯") == 9
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
