@@ -5,9 +5,11 @@ from pathlib import Path
 
 import redis
 
+from shared import keys
 from shared.ids import shard_of
 from tests.processes.commands import Front
 from tests.stories.stack import running
+from tests.waiting import eventually
 
 SHARDS = 4
 
@@ -37,10 +39,24 @@ async def test_commands_spread_over_shards_and_each_target_keeps_to_one(redis_ur
 
 
 async def test_a_lost_worker_is_taken_over_on_every_shard(redis_url: str, tmp_path: Path) -> None:
-    async with running(redis_url, tmp_path, workers=2, DUALLOOP_SHARDS=str(SHARDS), DUALLOOP_LEASE_S="1.2") as stack:
-        front = Front(stack.foregrounds[0])
-        ids = [await front.send("test.slow", payload={"seconds": 0.6}) for _ in range(16)]
-        stack.workers[0].kill()
-        for one in ids:
-            assert (await front.result(one))["status"] == "SUCCEEDED"
+    async with running(redis_url, tmp_path, DUALLOOP_SHARDS=str(SHARDS), DUALLOOP_LEASE_S="1.2") as stack:
+        front, gate = Front(stack.foregrounds[0]), tmp_path / "gate"
+        ids = await front.send_many(64, "test.slow", payload={"gate": str(gate)})
+        with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+
+            def held() -> dict[int, list[str]] | None:
+                found = {int(key[5 : key.index("}")]): sorted(client.smembers(key)) for key in client.keys("*}:held:*")}
+                return found if sum(map(len, found.values())) == len(ids) else None
+
+            lost = await eventually(held, what="the one worker there is has all of them")
+            assert lost is not None
+            assert lost.keys() == set(range(SHARDS))
+            await stack.start([stack.worker()])
+            stack.workers[0].kill()
+            gate.touch()
+            for one in ids:
+                assert (await front.result(one))["status"] == "SUCCEEDED"
+            for one, shard in ((one, shard) for shard, had in lost.items() for one in had):
+                log = client.lrange(keys.log(shard, one), 0, -1)
+                assert any('"event":"reclaimed"' in line for line in log), (shard, log)
         await front.client.aclose()
