@@ -25,7 +25,7 @@ SPARE: Final = 2
 """So many more are shown than tell those apart that are listed, likewise."""
 PAGE: Final = 200
 CALLS: Final = 20
-"""A call looks at 2,000 missions."""
+"""A call looks at 2,000 missions, fewer where many fit."""
 NAMED: Final = 10
 """Of several that fit so many are named."""
 
@@ -64,7 +64,8 @@ def chosen(beginning: str, rows: Sequence[dict[str, Any]], *, complete: bool) ->
     if len(fits) > 1:
         more = [f"  and {len(fits) - NAMED} more"] if len(fits) > NAMED else []
         named = sorted(fits.values(), key=lambda row: str(row["created_at"]), reverse=True)[:NAMED]
-        lines = [f"{len(fits)} missions begin with {beginning}: give more of it.", *map(_line, named)]
+        count = f"{len(fits)}" if complete else f"More than {len(fits)}"
+        lines = [f"{count} missions begin with {beginning}: give more of it.", *map(_line, named)]
         raise Refusal(clean("\n".join([*lines, *more])))
     if not complete:
         raise Refusal(f"There are too many missions to look for {beginning} among them: give the whole id.")

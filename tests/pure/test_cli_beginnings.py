@@ -66,12 +66,17 @@ def test_what_begins_every_id_is_too_short() -> None:
 
 def test_several_that_fit_are_named() -> None:
     with pytest.raises(Refusal) as caught:
-        chosen(ONE[:12], ROWS, complete=False)
+        chosen(ONE[:12], ROWS, complete=True)
     first, *named, more = str(caught.value).splitlines()
     assert first == f"40 missions begin with {ONE[:12]}: give more of it."
     assert len(named) == NAMED
     assert named[0].startswith(f"  {ONE}  RUNNING  device.control light.卧室, ")
     assert more == f"  and {40 - NAMED} more"
+
+
+def test_of_those_that_were_not_all_looked_at_no_number_is_claimed() -> None:
+    with pytest.raises(Refusal, match=r"^More than 40 missions begin with "):
+        chosen(ONE[:12], ROWS, complete=False)
 
 
 def test_one_is_not_taken_for_the_only_one_before_all_were_looked_at() -> None:
