@@ -21,14 +21,14 @@ Row = Sequence[str]
 
 def table(columns: Iterable[Column | str], rows: Iterable[Row], *, hint: str = "") -> None:
     """Print rows under a head; `hint` says how to see what a narrow terminal has no room for."""
-    columns = [Column(one) if isinstance(one, str) else one for one in columns]
+    heads = [Column(one) if isinstance(one, str) else one for one in columns]
     cells = [[" ".join(clean(cell).split("\n")) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        hidden = _print(columns, cells)
+        hidden = _print(heads, cells)
         if hidden and hint:
             say(f"No room for {', '.join(hidden)}: {hint}", "dim")
     else:
-        _pipe([[column.name for column in columns], *cells])
+        _pipe([[column.name for column in heads], *cells])
 
 
 def _pipe(rows: Sequence[Row]) -> None:

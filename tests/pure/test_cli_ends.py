@@ -51,7 +51,7 @@ def test_what_lay_dead_took_the_time_since_its_replay(capsys: pytest.CaptureFixt
 
 
 WORDS = RESULT | {"type": "assistant.command", "status": "SUCCEEDED", "error": None}
-SORRY = {"text": "Sorry, I did not understand that.", "problem": "not_understood", "candidates": []}
+SORRY: dict[str, Any] = {"text": "Sorry, I did not understand that.", "problem": "not_understood", "candidates": []}
 
 
 @pytest.mark.parametrize("json", [False, True])
@@ -62,7 +62,7 @@ def test_words_that_came_to_nothing_are_no_success_for_a_script(
         end(WORDS | {"result": SORRY}, json=json)
     assert str(caught.value) == "Nothing was done: not_understood."
     said = capsys.readouterr().out
-    assert SORRY["text"] in said, "what was answered is there all the same"
+    assert str(SORRY["text"]) in said, "what was answered is there all the same"
     assert ('"status": "SUCCEEDED"' in said) is json
 
 

@@ -190,7 +190,11 @@ def test_schedules_say_by_which_name_they_are_called_and_what_is_wrong(
     seen: Seen, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     name, trouble = "a-schedule-with-a-very-long-name-for-the-weekly-export", "no worker knows report.export"
-    run = {"cron": "0 7 * * 1-5", "zone": "America/Argentina/Buenos_Aires", "command": {"type": "report.export"}}
+    run: dict[str, Any] = {
+        "cron": "0 7 * * 1-5",
+        "zone": "America/Argentina/Buenos_Aires",
+        "command": {"type": "report.export"},
+    }
     run |= {"next": [{"local": "2026-12-01T07:00:00-03:00"}], "last_fired": {"at": AT}, "last_run": None}
     lines = seen(
         columns, listed(schedules, monkeypatch, ([run | {"name": name, "trouble": {"detail": trouble}}], True))
