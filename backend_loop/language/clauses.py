@@ -15,6 +15,7 @@ MOST_CLAUSES: Final = 8
 LONGEST_RUN_ON: Final = 120
 """Characters that are said without a pause; trying where to cut takes time that grows with them."""
 
+_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?%?")
 _SPACE: Final = re.compile(r"\s+")
 _BETWEEN_SIGNS: Final = re.compile(rf"(?<=[{CJK}]) +(?=[{CJK}])")
 
@@ -61,6 +62,20 @@ def parts(text: str, tongue: Tongue, book: NameBook) -> Clauses:
     texts.append(begun[at:])
     kept = [bare(text, tongue, book) for text in texts if _tidy(text)]
     return Clauses(tuple(kept), then)
+
+
+def corrected(text: str, tongue: Tongue, book: NameBook) -> tuple[str, str] | None:
+    """What was said, and what was said instead of it in the same breath; None: nothing was taken back."""
+    spans = list(outermost(book.spans(text)))
+    cuts = [
+        one
+        for one in tongue.corrected.finditer(text)
+        if not any(s.start < one.end() and one.start() < s.end for s in spans)
+    ]
+    if not cuts or not (first := _tidy(text[: cuts[-1].start()])):
+        return None
+    instead = bare(text[cuts[-1].end() :], tongue, book)
+    return first, tongue.set_to.format(instead) if _NUMBER.fullmatch(instead) else instead
 
 
 def exceptions(text: str, tongue: Tongue, book: NameBook) -> Iterator[tuple[str, tuple[str, ...]]]:

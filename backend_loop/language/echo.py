@@ -49,8 +49,11 @@ def echoed(frames: Sequence[Frame], around: Around, things: Things, *, strongly:
 def _also(frame: Frame, told: Sequence[Frame], kind: str, room: str | None, *, strongly: bool) -> list[Frame]:
     if frame.verb == Verb.BARE:
         return _like(frame, told, kind, room)
-    in_room = strongly and frame.verb in _SWITCHED and frame.area is not None and not frame.thing
-    return [replace(frame, kind=kind)] if in_room else []
+    if not strongly or frame.verb not in _SWITCHED or frame.it is not None or frame.every:
+        return []
+    if frame.thing:  # 空调也打开, of the room that was spoken of
+        return [replace(frame, area=room)] if room is not None and frame.place is None and not frame.here else []
+    return [replace(frame, kind=kind)] if frame.area is not None else []
 
 
 def _like(who: Frame, told: Sequence[Frame], kind: str, room: str | None) -> list[Frame]:

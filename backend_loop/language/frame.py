@@ -192,7 +192,10 @@ def _with_things(frames: list[Frame]) -> list[Frame]:
             continue  # "turn off the lights and lock up"
         if not one.thing and (one.area is None or before.area is None):
             area = before.area if one.area is None else one.area
-            given[n] = replace(one, name=before.name, kind=before.kind, area=area, every=before.every, here=before.here)
+            given[n] = replace(
+                one, name=before.name, kind=before.kind, area=area, every=before.every, here=before.here,
+                own_kind=before.own_kind, own_area=before.own_area,
+            )  # fmt: skip
         elif not one.thing and (one.short or one.verb == before.verb) and one.area is not None and not one.aspect:
             given[n] = replace(one, kind=before.kind or before.own_kind)  # "the lights in the kitchen and the hall"
         elif _nowhere(one) and before.place is not None:

@@ -14,16 +14,16 @@ from backend_loop.language.clauses import (
     apart,
     bare,
     control,
+    corrected,
     exceptions,
     outside,
     parts,
     phrase,
-    unnamed,
 )
 from backend_loop.language.echo import echoed
 from backend_loop.language.frame import Frame, Verb, go_together, together
 from backend_loop.language.grammar import Grammar, grammar
-from backend_loop.language.meaning import Meaning, Reason, Wish
+from backend_loop.language.meaning import Meaning, Wish
 from backend_loop.language.names import NameBook, book
 from backend_loop.language.numbers import digits
 from backend_loop.language.reference import NOBODY, Around, referred
@@ -31,6 +31,7 @@ from backend_loop.language.spelling import respelled
 from backend_loop.language.text import LONGEST, chinese, fold
 from backend_loop.language.things import Puzzle, Things
 from backend_loop.language.tongues import TONGUES, Tongue
+from backend_loop.language.unread import reason, unread
 from shared.home import Inventory
 
 _PAUSE: Final = re.compile(r"\s*[,，、]+\s*")
@@ -39,8 +40,6 @@ READ: Final = 256
 
 _UNREAD: Final = ("not_understood", "no_such_device")
 _ASKED: Final = ("which_area", "ambiguous", "how_much")
-LONGEST_NAME: Final = (4, 8)
-"""Words, or signs of Chinese, that something unknown may be called by; what is longer is something else."""
 
 
 class Interpreter:
@@ -121,14 +120,14 @@ class _Reader:
         said = said.model_copy(update={"understood": text})
         around = replace(around, again=self._tongue.again.search(whole) is not None)
         try:
-            found, ordered = self._echoed(whole, text, around) or self._wishes(text, around)
+            found, ordered = self._read(whole, text, around)
         except Puzzle as puzzle:
             return said.model_copy(
                 update={
                     "problem": puzzle.problem,
                     "candidates": puzzle.candidates,
                     "unknown": puzzle.unknown,
-                    "reason": self._reason(puzzle, text),
+                    "reason": reason(puzzle, text, self._tongue, known=self._knows(text)),
                     "limits": puzzle.limits,
                     "names": wishes.names([], puzzle.candidates, self._things),
                     "confidence": 0.0 if puzzle.problem == "not_understood" else 1.0,
@@ -144,6 +143,9 @@ class _Reader:
                 "confirm": any(wishes.dangerous(wish, self._things) for wish in found),
             }
         )
+
+    def _knows(self, text: str) -> bool:
+        return bool(self._book.spans(text)) or self._grammar.names_kind(text)
 
     def respelled(self, meaning: Meaning, around: Around) -> Meaning | None:
         """What it means once its spelling is put right; None: that does not help."""
@@ -216,12 +218,19 @@ class _Reader:
     def _digits(self, text: str) -> str:
         return outside(text, self._book.spans(text), lambda gap: digits(gap, self._language))
 
+    def _read(self, whole: str, text: str, around: Around) -> tuple[list[Wish], bool]:
+        return self._echoed(whole, text, around) or self._corrected(text, around) or self._wishes(text, around)
+
     def _echoed(self, whole: str, text: str, around: Around) -> tuple[list[Wish], bool] | None:
         """What is told to somebody else, too: "the bedroom as well"; None: it is a sentence like any other."""
-        said = list(self._tongue.too.finditer(whole)) if around.last else []
-        if not said or self._tongue.later.search(text):
+        said = list(self._tongue.too.finditer(whole))
+        strongly = any(one["weak"] is None for one in said)
+        return self._told(self._tongue.too.sub("", text), around, strongly=strongly) if said else None
+
+    def _told(self, who: str, around: Around, *, strongly: bool) -> tuple[list[Wish], bool] | None:
+        """What somebody is told of whom nothing else is said than who it is."""
+        if not around.last or self._tongue.later.search(who):
             return None
-        who, strongly = self._tongue.too.sub("", text), any(one["weak"] is None for one in said)
         read = [self._named_alone(part) for part in parts(who, self._tongue, self._book).texts]
         frames = [frame for frame in read if frame is not None]
         told = echoed(frames, around, self._things, strongly=strongly) if len(frames) == len(read) else []
@@ -232,6 +241,20 @@ class _Reader:
         except Puzzle as puzzle:
             raise Puzzle("not_understood" if puzzle.problem in _ASKED else puzzle.problem, puzzle.candidates) from None
         return found, _again(found)
+
+    def _corrected(self, text: str, around: Around) -> tuple[list[Wish], bool] | None:
+        """What is said instead of what was said before it: "… to 24, no, 25"; None: nothing was taken back."""
+        said = corrected(text, self._tongue, self._book)
+        if said is None or self._tongue.later.search(text):
+            return None
+        try:
+            before, _ = self._wishes(said[0], around)
+        except Puzzle as puzzle:
+            if puzzle.problem not in _ASKED:
+                return None
+            before = []
+        around = replace(around, last=tuple(before), again=True)
+        return self._told(said[1], around, strongly=False) or self._wishes(said[1], around)
 
     def _wishes(self, text: str, around: Around) -> tuple[list[Wish], bool]:
         whole = self._alone(text, stock=False)
@@ -300,7 +323,7 @@ class _Reader:
                 return frames
         if (loose := self._loose(text)) is not None:
             return loose
-        raise self._unread(text)
+        raise unread(text, self._tongue, self._things)
 
     def _loose(self, text: str) -> list[Frame] | None:
         """What its words say in whatever order, unless it is put off."""
@@ -349,34 +372,6 @@ class _Reader:
             Verb.LOCK,
             Verb.UNLOCK,
         )
-
-    def _reason(self, puzzle: Puzzle, text: str) -> Reason | None:
-        """Why nothing is done where that is known: what is put off is not, whatever else it says."""
-        if puzzle.problem != "not_understood":
-            return None
-        if puzzle.reason is not None:
-            return puzzle.reason
-        if puzzle.limits is not None:
-            return "out_of_range"
-        about = self._book.spans(text) or self._grammar.names_kind(text) or unnamed(text, self._tongue)
-        if not about:
-            return None
-        if self._tongue.later.search(text):
-            return "later"
-        return "relative" if self._tongue.relative.search(text) else None
-
-    def _unread(self, text: str) -> Puzzle:
-        """Something is asked for by a name that nothing has here, or nothing is understood."""
-        what = unnamed(text, self._tongue)
-        if what is not None and (there := self._tongue.there.search(what)) and self._book.spans(there[0]):
-            what = what[: there.start()]
-        if self._tongue.later.search(text) or (what is not None and self._tongue.denied.search(what)):
-            return Puzzle("not_understood")
-        if what is None or any(sign.isdigit() for sign in what) or self._book.spans(what):
-            return Puzzle("not_understood")
-        if len(what.split()) > LONGEST_NAME[0] or (chinese(what[0]) and len(what) > LONGEST_NAME[1]):
-            return Puzzle("not_understood")
-        return Puzzle("no_such_device", self._things.near(what), what)
 
 
 def _controlled(word: str, text: str) -> dict[str, object]:

@@ -4,7 +4,7 @@ Whoever says so has something of that command in mind. Where it may be one thing
 can be none of them, the sentence is read as if nothing had been said before.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,6 +15,11 @@ from backend_loop.language.meaning import Wish
 from backend_loop.language.things import Puzzle, Things, domain
 
 NOBODY: Final[frozenset[str]] = frozenset()
+_ONLY: Final[Mapping[Verb, frozenset[str]]] = {
+    **dict.fromkeys((Verb.PLAY, Verb.PAUSE), frozenset({"media_player"})),
+    **dict.fromkeys((Verb.OPEN, Verb.CLOSE), frozenset({"cover", "lock"})),
+}
+"""Of what is not named, the kinds that can be meant by some verbs, though others are told so by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ def _bare_number(frame: Frame) -> bool:
 
 def _going_on(frame: Frame, last: Sequence[Wish]) -> Frame:
     """The clause, in which "more" of what was made less is still less; of what was not, it says nothing."""
-    if frame.aspect != "more":
+    if frame.aspect != "more" or frame.degrees:  # "one degree more" is warmer, whatever was before
         return frame
     told = {(str(wish.payload.get("action")), _less(wish)) for wish in last}
     action, less = told.pop() if len(told) == 1 else ("", False)
@@ -118,8 +123,8 @@ def _alike(some: Iterable[str], last: Sequence[Wish]) -> bool:
 
 
 def _fits(frame: Frame, entity: str, things: Things) -> bool:
-    """It can be told that, or shows it; nobody asks of a device how warm "it" is, or plays an air conditioner."""
-    if frame.verb in (Verb.PLAY, Verb.PAUSE) and domain(entity) != "media_player":
+    """It can be told that, or shows it; nobody asks of a device how warm "it" is, or plays or closes a lamp."""
+    if domain(entity) not in _ONLY.get(frame.verb, (domain(entity),)):
         return False
     if frame.verb == Verb.LOOK:
         if frame.it is None or frame.state is None:

@@ -23,6 +23,8 @@ class Tongue:
             end of ``rest``.
         contrary: a ``but`` that begins another command.
         too: that somebody is told what others were told before; `again`: that it goes on with what was spoken of.
+        corrected: between what is taken back in the same breath, and what is said instead; `set_to`: what makes a
+            sentence of a number that is said instead.
         asked: what makes a question of a few words that are said as one: "the oven on?".
         relative: words for more or less of something.
         amount: an answer to how much; the group ``n`` is the number, ``by`` is there if it is by how much.
@@ -49,6 +51,8 @@ class Tongue:
     contrary: re.Pattern[str]
     too: re.Pattern[str]
     again: re.Pattern[str]
+    corrected: re.Pattern[str]
+    set_to: str
     asked: str
     relative: re.Pattern[str]
     amount: re.Pattern[str]
@@ -70,7 +74,9 @@ def _words(text: str) -> re.Pattern[str]:
 _ENGLISH: Final = Tongue(
     opening=_words(
         r"""^(?:(?:please|kindly|
-        (?:hey|hi|hello)\ there|hey|hi|hello|ok|okay|alright|well|so|oh|um+|uh+|now|right|and|also|just|quick(?:ly)?|
+        (?:hey|hi|hello)\ there|hey|hi|hello|oi|yo|
+        no(?=,\ ?(?:turn|switch|open|close|shut|set|make|put|dim|lock|play|pause)\b)|
+        ok|okay|alright|well|so|oh|um+|uh+|now|right|and|also|just|quick(?:ly)?|
         computer|assistant|house|could\ (?:you|somebody|someone|anybody|anyone)|
         can\ (?:you|somebody|someone)|would\ (?:you|somebody|someone|anybody|anyone)|will\ you|do\ you\ mind|
         would\ you\ mind|you\ can|
@@ -135,7 +141,8 @@ _ENGLISH: Final = Tongue(
         |^(?:ok|okay|well|so|right|thanks|thank\ you|time\ for\ bed|bed\ time|that's\ it|that's\ all)$|^(?:it's|
         it\ is|that's|that\ is|i'm|i\ am|we're|we\ are)
         \ (?:(?:really|so|too|way|far|much|very|quite|pretty|rather|a\ bit|getting|a\ little)\ )*
-        (?:going\ to\ sleep|off\ to\ bed|cold|hot|warm|cool|chilly|freezing|dark|bright|loud|stuffy|humid|tired|late)
+        (?:going\ to\ sleep|off\ to\ bed|cold|hot|warm|cool|chilly|freezing|boiling|roasting|dark|
+        bright|loud|stuffy|humid|tired|late)
         (?:\ in\ here|\ here|\ outside)?$"""
     ),
     begin=_words(
@@ -164,6 +171,12 @@ _ENGLISH: Final = Tongue(
         |[\s,]*\b(?:too|as\ well|also|likewise)(?=[\s,.!?]*(?:\b(?:please|thanks|thank\ you)\b)?[\s.!?]*$)"""
     ),
     again=re.compile(r"\b(?:again|back|still|more)\b"),
+    corrected=_words(
+        r"""(?:\s*[,.;!]\s*(?:(?:oh|uh|um|ah|oops)\b[\s,]*)?(?:no|nope|wait|sorry|i\ mean|i\ meant|scratch\ that|
+        make\ that)|\s+(?:no\ wait|oh\ no|no\ sorry|i\ mean|i\ meant|scratch\ that|sorry\ i\ mean))
+        (?:[\s,]+(?:no|wait|sorry|i\ mean|i\ meant|scratch\ that|make\ that|not\ that))*[\s,]+"""
+    ),
+    set_to="set it to {}",
     asked="is {}",
     relative=_words(
         r"""\b(?:brighter|darker|dimmer|warmer|hotter|cooler|colder|louder|quieter|softer|higher|lower|more|less|
@@ -242,10 +255,10 @@ _ENGLISH: Final = Tongue(
 _CHINESE: Final = Tongue(
     opening=_words(
         r"""^(?:请问|你[去来]|你(?=先?把.*[^了过的吗么?？]$)|请你|请|麻烦你|麻烦|劳驾|拜托|帮我|帮忙|帮|给我|替我|能不能|能否|可不可以|可以|能|你能|你可以|我想要|我想|
-        我要|我需要|烦请|劳烦|有劳|辛苦|您|可否|给我们|帮我们|替我们|快点|快|现在就|立刻|马上|那就|那|就|喂|嘿|你好|小助手|顺便|也|还有|再|嗯|呃|啊|哦|[\s,，、])+"""
+        我要|我需要|烦请|劳烦|有劳|辛苦|您|可否|给我们|帮我们|替我们|快点|快|现在就|立刻|马上|那就|那(?![个盏台边些里])|那个(?=.{0,4}[灯空窗音门烤])|就|喂|嘿|你好|小助手|顺便|也|还有|再|嗯|呃|啊|哦|哎|诶|欸|(?:不对|不是|不)(?=[,，](?:把|打开|关|调|锁))|[\s,，、])+"""
     ),
     closing=_words(
-        r"""(?:吧|呗|啊|呀|哦|喔|啦|嘛|哈|哟|嘞|谢谢你|谢谢|多谢|好吗|(?<!运)行吗|可以吗|好不好|行不行|拜托|麻烦了|好不|行不|成不|就行|就好|就可以了?|即可|[\s,，。！!？?.~])+$"""
+        r"""(?:吧|呗|啊|呀|哦|喔|啦|嘛|哈|哟|嘞|谢谢你|谢谢|多谢|好吗|(?<!运)行吗|可以吗|好不好|行不行|拜托|麻烦了|好不|行不|成不|就行了?|就好了?|就够了?|就可以了?|即可|[冷热闷黑吵困冻]死(?:我)?了|[\s,，。！!？?.~])+$"""
     ),
     anywhere=_words(
         r"请你|请|一下子?|帮我|帮忙|麻烦你|麻烦|顺便|给我|(?<=[^,，。\s])先(?=[停关开])|也(?=把?[开关锁打拉调设])|(?<=[开关])个|(?<=[开关调])下(?![来面])"
@@ -253,6 +266,7 @@ _CHINESE: Final = Tongue(
     request=(
         (_words(r"^((?:请问)?你?(?:可以|能不能|能否|能|可不可以|是否可以|知道).+?)[吗么]?[?？]?$"), r"\1"),
         (_words(r"([开关锁拉调])[1一]\1"), r"\1"),
+        (_words(r"^([^,，。不没]{1,8}?)(?:能不能|可不可以|能否)(?=[调把开关打弄拉锁再稍])"), r"\1"),
     ),
     joint=_words(
         r"""\s*[,，。；;!！?？]?\s*(?P<then>然后再|然后|接着再|接着|完了再|(?<!不)再(?!见|[^,，。；]{0,4}(?:[1一]?点|[1一]?些|[高低]?\d+度?$))|并且|并(?!排)|随后)\s*
@@ -261,7 +275,7 @@ _CHINESE: Final = Tongue(
     ),
     aside=_words(
         r"""^(?:好了|好吧|嗯|谢谢|那么|家里没有?人了?)$|^(?:我|这里|这儿|屋里|屋子里|房间里?|家里|外面|今天|现在|光线|太阳)?(?:感觉|觉得)?(?:有点儿?|太|好|很|非常|越来越)?
-        (?:冷|热|暗|亮|黑|吵|闷|潮|困|晚|刺眼)了?$"""
+        (?:冷|热|冻|暗|亮|黑|吵|闷|潮|困|晚|刺眼)(?:死我?)?了?$"""
     ),
     begin=_words(
         r"""把|将|打开|开启|关闭|关掉|关上|开|关|锁|拉上|拉开|播放|暂停|
@@ -283,6 +297,10 @@ _CHINESE: Final = Tongue(
             (?:以外|之外)的?(?:其他|其它|其余|别)?的?(?P<rest>[^,，。]+)$"""
         ),
         _words(
+            r"""^(?:把|将)?(?P<rest>[^,，。]+?)[,，\s]+(?:但|但是|只|就|只有)?(?:把|将)?(?P<but>[^,，。]+?)
+            的?(?:[1一]个)?(?:留着|留下|别关|不用关|不关|开着|先别关|先留着)$"""
+        ),
+        _words(
             r"^(?:把|将)?+(?P<rest>[^,，。]+?)[,，]?除了(?P<but>[^,，。]+?)(?:以外|之外)?[,，]?(?P<wish>[都全]..+)$"
         ),
         _words(
@@ -302,6 +320,11 @@ _CHINESE: Final = Tongue(
         |也(?:是|一样|同样|要|这样)(?:的|吧|了|[\s,，。！!])*$|(?:一样|同样)(?=[\s,，。！!]*$)|也(?=[开关打拉锁调])"""
     ),
     again=re.compile(r"再|还要|还是"),
+    corrected=_words(
+        r"""[,，。;；!！\s]+(?:哦|噢|啊|哎|呃|嗯)*(?:不对|不是|不不|不|错了|说错了|我说错了|我是说|我说的是|我的意思是|等等|等一下)
+        (?:[,，。\s]+(?:不对|不是|说错了|我是说|应该是)?)+(?:是|应该是|我是说)?(?=.)"""
+    ),
+    set_to="调到{}",
     asked="{}吗",
     relative=_words(
         r"""[亮暗高低大小热冷暖快慢声响](?:上|下)?(?:[一1]?点|一?些|\d+度)|再.{0,4}[亮暗高低大小热冷]|(?:调|升|降)[高低亮暗大小]?(?:了)?(?:一?点|一?些)|
@@ -352,6 +375,7 @@ _CHINESE: Final = Tongue(
         (re.compile(r"(?:啊|吧|哦|大家|各位|拜拜|再见)+$"), ""),
         (re.compile(r"^(?:大家|各位)"), ""),
         (re.compile(r"(?:啦|咯|喽)$"), "了"),
+        (re.compile(r"^(?:好了|好的|好吧|好|那)+(?=[我咱])"), ""),
         (re.compile(r"出去了$"), "出门了"),
         (
             re.compile(

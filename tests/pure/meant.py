@@ -5,6 +5,7 @@ from pathlib import Path
 
 from backend_loop.language.interpreter import Interpreter
 from backend_loop.language.meaning import Meaning, Wish
+from backend_loop.missions.assistant_talk import is_command
 from shared.home import Inventory, read
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +27,8 @@ def meant(text: str, language: str, area: str | None = None) -> str:
     last: list[Wish] = []
     for said in text.split(" // "):
         meaning = interpreter().interpret(said, language, area=area, last=last)
-        last = meaning.wishes
+        if is_command(meaning) and meaning.control is None:
+            last = meaning.wishes
     return line(meaning)
 
 
