@@ -168,9 +168,8 @@ def test_a_reading_is_held_before_or_after_it_is_taken(
 
 def test_latencies_pass_before_and_after_the_effect(home: Home, pool: concurrent.futures.ThreadPoolExecutor) -> None:
     home.faults(LAMP, act_latency_ms=600_000)
-    pool.submit(
-        home.http.post, f"/devices/{LAMP}/act", json={"action": "turn_on", "key": "late", "fence": 1}, timeout=1
-    )
+    late, waits = {"action": "turn_on", "key": "late", "fence": 1}, httpx.Timeout(60, read=1)
+    pool.submit(home.http.post, f"/devices/{LAMP}/act", json=late, timeout=waits)
     until(lambda: home.look(LAMP)["value"]["power"] == "on", what="the effect comes before its answer")
     home.faults(LAMP, latency_ms=50)
     assert home.act(LAMP, "turn_off", key="slow").elapsed.total_seconds() >= 0.05

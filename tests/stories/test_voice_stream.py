@@ -15,7 +15,7 @@ from tests.home import Home
 from tests.stories.furnished import furnished
 from tests.stories.spoken import RATE, left, samples, silence, slices, speak, understood, voice
 from tests.stories.stack import Stack
-from tests.stories.talk import talking
+from tests.stories.talk import Talk, talking
 from tests.waiting import eventually
 
 LIVING_ROOM: Final = "light.living_room"
@@ -149,20 +149,20 @@ async def test_a_socket_that_makes_no_sense_is_refused_at_its_handshake(stack: S
 
 
 async def test_no_more_speak_than_may_and_who_has_gone_makes_room(stack: Stack, store: Any) -> None:
-    async with talking(voice(stack)) as one, talking(voice(stack)) as two:
-        await one.raw(silence(0.1))
-        await two.raw(silence(0.1))
-        await eventually(lambda: len(store.keys("*}:stream:*")) == 2, what="both are open")
-        async with talking(voice(stack)) as three:
-            for talk in (one, two, three):  # who is quiet for five seconds has ended
-                await talk.raw(silence(0.1))
-            full = await understood(three)
-            assert (full["problem"]["code"], full["problem"]["retryable"]) == ("too_many_voices", True)
-            await one.socket.close()
-            await eventually(lambda: len(store.keys("*}:stream:*")) == 1, what="the one has gone")
-            await two.raw(silence(0.1))
-            await three.say("start")
-            await eventually(lambda: len(store.keys("*}:stream:*")) == 2, what="there is room")
+    async def speaking(many: int, *talks: Talk) -> bool:
+        for talk in talks:
+            await talk.raw(silence(0.001))  # who is quiet for five seconds has ended
+        return len(store.keys("*}:stream:*")) == many
+
+    async with talking(voice(stack)) as one, talking(voice(stack)) as two, talking(voice(stack)) as three:
+        await eventually(lambda: speaking(2, one, two), what="both are open")
+        await three.raw(silence(0.1))
+        full = await understood(three)
+        assert (full["problem"]["code"], full["problem"]["retryable"]) == ("too_many_voices", True)
+        await one.socket.close()
+        await eventually(lambda: speaking(1, two), what="the one has gone")
+        await three.say("start")
+        await eventually(lambda: speaking(2, two, three), what="there is room")
     await eventually(lambda: not left(store), what="nothing of them is left")
 
 
