@@ -31,9 +31,14 @@ def _resolved(value: Any) -> Any:
             return value
 
 
+def environment(service: dict[str, Any]) -> dict[str, str]:
+    """What it gets where nobody has set anything: a variable without a value is taken from who starts the engine."""
+    return {name: value for name, value in service.get("environment", {}).items() if value is not None}
+
+
 def settings(service: dict[str, Any]) -> Settings:
     """What the process in it is configured to."""
-    given = {name.removeprefix(PREFIX).lower(): value for name, value in service["environment"].items()}
+    given = {name.removeprefix(PREFIX).lower(): value for name, value in environment(service).items()}
     return Settings(_env_file=None, **given)
 
 

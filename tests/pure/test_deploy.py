@@ -83,15 +83,25 @@ def test_only_the_foreground_is_published_and_on_loopback_alone() -> None:
 
 
 def test_nothing_secret_stands_in_it() -> None:
-    names = {name for service in SERVICES.values() for name in service.get("environment", {})}
-    assert [name for name in names if re.search("PASS|SECRET|TOKEN|CREDENTIAL", name)] == []
+    names = {name for service in SERVICES.values() for name in compose.environment(service)}
+    assert [name for name in names if re.search("PASS|SECRET|TOKEN|CREDENTIAL|KEY", name)] == []
 
 
 @pytest.mark.parametrize("name", compose.OURS)
 def test_its_variables_are_settings(name: str) -> None:
     known = {f"{compose.PREFIX}{field.upper()}" for field in Settings.model_fields}
     assert set(SERVICES[name]["environment"]) <= known
-    assert all(isinstance(value, str) for value in SERVICES[name]["environment"].values())
+    assert all(isinstance(value, str | None) for value in SERVICES[name]["environment"].values())
+
+
+def test_what_the_readme_has_said_to_up_can_be_said_to_it_too() -> None:
+    """All but `DUALLOOP_MISSIONS`, whose files have to be mounted."""
+    lines = [line for line in (ROOT / "README.md").read_text().splitlines() if " make up" in line]
+    said = {name for line in lines for name in re.findall(r"(DUALLOOP_[A-Z_]+)=", line.partition(" make up")[0])}
+    given = compose.FILE.read_text()
+    taken = {name for name in said if re.search(rf"\${{{name}:-|^ +{name}:( #.*)?$", given, re.MULTILINE)}
+    assert "DUALLOOP_MODEL_NAME" in taken
+    assert said - taken == {"DUALLOOP_MISSIONS"}
 
 
 def test_the_addresses_lead_to_a_service_that_serves_that_name() -> None:

@@ -27,7 +27,7 @@ def test_a_home_that_cannot_be_furnished_is_no_reason_to_stop(tmp_path: Path) ->
 def test_little_room_is_told_before_anything_fails(
     free: int, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**10, 10**10 - free, free))  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**10, 10**10 - free, free))
     stack._tell_of_little_room(tmp_path, Terminal())
     said = capsys.readouterr().out
     assert told in said

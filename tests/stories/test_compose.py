@@ -99,7 +99,7 @@ class Containers:
 
     def _env(self, name: str, service: dict[str, Any], folder: Path) -> dict[str, str]:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(compose.PREFIX)}
-        given = {key: self.here(value, name) for key, value in service.get("environment", {}).items()}
+        given = {key: self.here(value, name) for key, value in compose.environment(service).items()}
         return inherited | {"DUALLOOP_STATE_DIR": str(folder), "PYTHONPATH": str(Path.cwd())} | given
 
     def healthy(self, name: str) -> bool:
