@@ -11,7 +11,7 @@ from dualloop.cli.arguments import Id, one
 from dualloop.cli.asking import ask
 from dualloop.cli.beginnings import told_apart
 from dualloop.cli.fitting import Column
-from dualloop.cli.output import Json, ago, between, facts, machine, moment, say, section
+from dualloop.cli.output import Json, ago, between, facts, machine, moment, say, section, zone
 from dualloop.cli.pace import line, short
 from dualloop.cli.tables import table
 from frontend_loop.progress import of
@@ -91,7 +91,8 @@ def everything(mission: Mapping[str, Any], more: Mapping[str, str] | None = None
     """Print all about a mission; `more` facts come first."""
     say(mission["why"], "bold")
     say()
-    facts({**(more or {}), **_facts(mission)})
+    times = f"{here}; in the sentence above UTC" if (here := zone()) else ""
+    facts({"Times": times, **(more or {}), **_facts(mission)})
     say()
     table(
         (

@@ -122,6 +122,12 @@ def moment(at: str | None) -> str:
     return f"{date}{local:%H:%M:%S}.{local.microsecond // 1000:03d}"
 
 
+def zone() -> str:
+    """The reader's time zone as ``UTC+08:00``; empty where it is UTC, in which sentences tell their times."""
+    offset = f"{datetime.now().astimezone():%z}"
+    return "" if offset == "+0000" else f"UTC{offset[:3]}:{offset[3:5]}"
+
+
 def ago(at: str) -> str:
     """How long ago, in its largest unit."""
     return " ".join(between(at, datetime.now(UTC).isoformat()).split()[:2])

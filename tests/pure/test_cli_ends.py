@@ -1,10 +1,11 @@
 """How the command line tells an end: with the line that raised, and how long it took, where it lay dead in between."""
 
+import time
 from typing import Any, cast
 
 import pytest
 
-from dualloop.cli import dead_letters
+from dualloop.cli import dead_letters, output
 from dualloop.cli.asking import ask
 from dualloop.cli.send import Replayed, end
 from dualloop.client_faults import ClientProblem
@@ -86,3 +87,19 @@ def test_where_redis_is_away_it_says_who_looks_for_the_cause() -> None:
 
     with pytest.raises(Refusal, match=r"^Redis is not connected\. dualloop doctor looks for the cause\.$"):
         ask(away)
+
+
+@pytest.mark.parametrize(
+    ("here", "told"),
+    [("UTC", ""), ("Asia/Shanghai", "UTC+08:00"), ("Asia/Kolkata", "UTC+05:30"), ("Etc/GMT+3", "UTC-03:00")],
+)
+def test_a_reader_is_told_whose_time_it_is_where_that_is_not_that_of_the_sentence(
+    monkeypatch: pytest.MonkeyPatch, here: str, told: str
+) -> None:
+    try:
+        with monkeypatch.context() as there:
+            there.setenv("TZ", here)
+            time.tzset()
+            assert output.zone() == told
+    finally:
+        time.tzset()
