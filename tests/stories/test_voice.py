@@ -14,6 +14,7 @@ import redis
 
 from dualloop.client import Client
 from shared import keys
+from shared.clock import parse_rfc3339
 from tests.home import Home
 from tests.stories.furnished import furnished
 from tests.stories.stack import Stack
@@ -133,12 +134,15 @@ async def test_the_same_key_is_the_same_command(client: httpx.AsyncClient, store
 
 
 async def test_two_satellites_that_hear_one_utterance_switch_once(home: Home, client: httpx.AsyncClient) -> None:
-    before = len(home.acts(BEDROOM))
-    posts = (
-        client.post("/v1/voice", content=recording("en08-a"), params={"session": one, "locale": "en"}, headers=WAIT)
-        for one in ("satellite 1", "satellite 2")
-    )
-    ends = [answer.json() for answer in await asyncio.gather(*posts)]
+    ends, apart_ms = list[Document](), 1_000
+    for _ in range(5):  # again where the machine was so slow that it came within no second
+        if apart_ms >= 1_000:
+            before = len(home.acts(BEDROOM))
+            said = [{"session": one, "locale": "en"} for one in ("satellite 1", "satellite 2")]
+            posts = (client.post("/v1/voice", content=recording("en08-a"), params=one, headers=WAIT) for one in said)
+            ends = [answer.json() for answer in await asyncio.gather(*posts)]
+            one, other = (parse_rfc3339(end["created_at"]) for end in ends)
+            apart_ms = abs(one - other)
     assert [end["status"] for end in ends] == ["SUCCEEDED"] * 2
     same = [end["result"].get("same_as") for end in ends]
     assert sorted(one is None for one in same) == [False, True], ends
