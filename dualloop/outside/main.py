@@ -6,6 +6,7 @@ from dualloop.address import local_url
 from dualloop.outside.ledger import Ledger
 from dualloop.outside.server import outside_app
 from dualloop.serving import heed_signals, serve
+from shared import logs
 from shared.settings import Settings
 
 
@@ -17,6 +18,7 @@ def run(settings: Settings) -> None:
         OSError: the configured port is taken.
     """
     heed_signals()
+    logs.configure(settings, "outside")
     front = settings.url[0] if settings.url else local_url(settings.host, settings.port)
     with contextlib.closing(Ledger(settings.state_dir / "outside")) as ledger:
         app = outside_app(ledger, settings.allowed_hosts, front)

@@ -5,6 +5,7 @@ ones. What an engine adds, the image and the network, is not shown here.
 """
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -171,6 +172,9 @@ def test_the_services_find_each_other_serve_their_names_and_stop_in_time(contain
         assert httpx.get(url, headers={"host": f"{name}:8000"}, trust_env=False, timeout=60).status_code == 200
     in_order = ("foreground", "background", "home", "outside", "mosquitto", "valkey")
     assert [containers.stop(name) for name in in_order] == [[0], [0, 0], [0], [0], [0], [0]]
+    for name in compose.OURS:
+        lines = (containers.folder / f"{name}-0" / "log").read_text().splitlines()
+        assert {json.loads(line)["service"] for line in lines} == {name}, "what an engine collects are JSON lines"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="has one loopback address")
