@@ -72,8 +72,21 @@ class _Selector(selectors.DefaultSelector):
     def __init__(self, time_: Time, handling: Callable[[], bool]) -> None:
         super().__init__()
         self._time, self._handling, self._turns = time_, handling, 0
-        self.working = 0
+        self._working = 0
+        self._seen: float | None = None
+        """While time flows: up to when it has been counted, on the real clock."""
         self.end: BaseException | None = None
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Something goes on beside the loop: time flows, from now on and not only once the loop has come to wait."""
+        if not self._working:
+            self._seen = time.monotonic()
+        self._working += 1
+        try:
+            yield
+        finally:
+            self._working -= 1
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if self.end is not None:
@@ -85,8 +98,9 @@ class _Selector(selectors.DefaultSelector):
             return super().select(0)
         self._turns = 0
         # one of them is that by which the loop wakes itself; the others may be a handler's, kept open
-        if self.working or (len(self.get_map()) > 1 and self._handling()):
+        if self._working or (len(self.get_map()) > 1 and self._handling()):
             return self._really(timeout)
+        self._seen = None
         if not (ready := super().select(0)):
             if timeout is None:
                 raise AssertionError("everything waits, and nothing is due")
@@ -94,9 +108,10 @@ class _Selector(selectors.DefaultSelector):
         return ready
 
     def _really(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
-        began = time.monotonic()
+        seen = time.monotonic() if self._seen is None else self._seen
         ready = super().select(timeout)
-        self._time.pass_(time.monotonic() - began)
+        self._seen = time.monotonic()
+        self._time.pass_(self._seen - seen)
         return ready
 
 
@@ -119,11 +134,8 @@ class SkippingLoop(asyncio.SelectorEventLoop):
     @contextmanager
     def working(self) -> Iterator[None]:
         """Within the block something goes on beside the loop: time flows."""
-        self._skips.working += 1
-        try:
+        with self._skips.working():
             yield
-        finally:
-            self._skips.working -= 1
 
     def run_in_executor(  # type: ignore[override]  # the base's own types differ between releases
         self, executor: Executor | None, func: Callable[..., Any], *args: Any
