@@ -133,6 +133,18 @@ def test_a_name_in_the_inventory_wins_and_one_name_is_one_device() -> None:
     }
 
 
+def test_who_is_bound_to_no_name_is_called_by_his_own_in_any_script() -> None:
+    one = book()
+    one.hear("zigbee2mqtt/bridge/devices", listed("灯/客厅😀", "灯/卧室", "Ku\u0308che Decke", "😀", "Hall (2)"))
+    assert {entity: wire.partition("/")[2] for entity, wire in entities(one.devices(), {}).items()} == {
+        "light.灯_客厅": "灯/客厅😀",
+        "light.灯_卧室": "灯/卧室",
+        "light.küche_decke": "Ku\u0308che Decke",
+        "light.zigbee2mqtt": "😀",
+        "light.hall_2": "Hall (2)",
+    }
+
+
 def heard_of(dialect: Dialect) -> dict[str, Described]:
     one = book()
     for message in dialect.hello(dict.fromkeys((named.name for named in dialect.devices), True)):

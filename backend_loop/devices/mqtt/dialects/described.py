@@ -1,6 +1,7 @@
 """What a dialect makes of an announcement: a device, with all that is needed to hear, ask and tell it. Pure."""
 
 import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -107,8 +108,7 @@ class Described(ABC):
     @property
     def entity(self) -> str:
         """What it is called where no inventory names it."""
-        slug = re.sub(r"[^a-z0-9]+", "_", self.name.lower()).strip("_")
-        return f"{self.domain}.{slug or re.sub(r'[^a-z0-9]+', '_', self.wire.lower()).strip('_')}"
+        return f"{self.domain}.{_slug(self.name) or _slug(self.wire)}"
 
     @property
     @abstractmethod
@@ -143,6 +143,11 @@ class Described(ABC):
                     raise Unfit(f"has no {name} {value}: it knows {', '.join(map(str, limits))}")
             elif isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
                 raise Unfit(f"takes a {name} from {least:g} to {most:g}, not {value}")
+
+
+def _slug(name: str) -> str:
+    """Of a name in any script its letters and digits, joined."""
+    return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFC", name).lower()).strip("_")
 
 
 def document(text: str) -> Any:
