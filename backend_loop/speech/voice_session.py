@@ -112,6 +112,8 @@ class VoiceSession:
             said = await self._listen(group)
         except ServiceRefused as fault:
             return {"problem": "refused", "detail": str(fault)}
+        except ServiceUnavailable as fault:
+            return {"problem": "unavailable", "detail": str(fault)}
         with contextlib.suppress(RedisAwayError):  # what comes meanwhile is let pass
             await self._place.run("over", self._place.id)
         if self._early is not None and self._early[0] == said:
@@ -151,7 +153,11 @@ class VoiceSession:
                 self._guess_now(group, self._said(heard["said"]))
 
     async def _feed(self, at: int, upto: int, *, last: bool) -> dict[str, Any]:
-        """Have the child hear more of it; one that has forgotten what was before hears all of it again."""
+        """Have the child hear more of it; one that has forgotten what was before hears all of it again.
+
+        Raises:
+            ServiceUnavailable: it is not known whether that was all, and half a sentence may be another one.
+        """
         for _ in range(TRIES):
             order = {"stream": self._place.id, "rate": self._rate, "most_s": self._most_s, "at": at, "last": last}
             try:
@@ -167,6 +173,8 @@ class VoiceSession:
                 at = 0
             else:
                 return heard
+        if not last:
+            raise ServiceUnavailable("the end of what is said cannot be found now")
         return {"speaking": False, "over": True, "said": (0.0, upto / WIDTH / self._rate)}
 
     def _said(self, span: Sequence[float] | None) -> bytes:
