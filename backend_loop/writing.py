@@ -28,9 +28,10 @@ log = logs.get(__name__)
 
 
 class _Write(NamedTuple):
-    """A commit, and what holds once it is written."""
+    """A commit, and what holds once it is written; `rows`: bytes of what it causes elsewhere."""
 
     commit: Commit
+    rows: int
     course: Course
     document: bytes
     context: bytes | None
@@ -182,7 +183,12 @@ class Writing:
     def _too_much(self, write: _Write) -> str:
         """A sentence, where it is larger than may be."""
         size, most = write.commit.size, self._outside.max_output
-        return f"has {size} bytes, of {most} allowed" if size > most else ""
+        if size <= most:
+            return ""
+        children, said = write.course.children, f"has {size} bytes, of {most} allowed"
+        if write.rows + len(to_json(children)) > size / 2:
+            said += f", most of them about {len(children)} children: wait with a bound, or spawn missions that spawn"
+        return said
 
     def _unkept(self, why: str, code: ErrorCode) -> Fail:
         """What a handler left cannot be kept: its context is that of the last commit, but what it did it has done."""
@@ -223,6 +229,9 @@ class Writing:
         acts = not midway and self._acts(course) and (act or not self._limited(course))
         move = self._move(reaction, act=acts)
         acts = acts and move == "stay"  # what rests first asks when it comes back, and has replaced nothing until then
+        rows = list[bytes]()
+        if reaction.begin or reaction.tell:
+            rows = rows_of(reaction, self._claimed, self.envelope, self._outside.clock.now_ms())
         commit = prepare(
             self._claimed,
             reaction,
@@ -232,12 +241,10 @@ class Writing:
             document=changed,
             version=definition.version if changed and definition.version != self._claimed.version else None,
             act=midway or (("begins" if act else "enters") if acts else ""),
-            rows=rows_of(reaction, self._claimed, self.envelope, self._outside.clock.now_ms())
-            if reaction.begin or reaction.tell
-            else (),
+            rows=rows,
             progress=self._progress(reaction),
         )
-        return _Write(commit, course, text, context, move, acts, self._said)
+        return _Write(commit, sum(map(len, rows)), course, text, context, move, acts, self._said)
 
     def _progress(self, reaction: Reaction) -> bytes:
         """Of the children that it waits for, or what its handler has said since the last commit."""

@@ -16,6 +16,7 @@ from backend_loop.testing import (
     succeeded,
 )
 from backend_loop.toolbox import Toolbox
+from shared.settings import Settings
 from shared.status import ErrorCode
 from tests.missions.family import Careful, Fan, Kid, Line
 
@@ -41,6 +42,17 @@ def test_children_run_for_real() -> None:
 def test_a_bound_lets_so_many_live_at_once() -> None:
     mission = Bench(Fan, Kid).run({"kids": [{"seconds": 10}] * 4, "bound": 2})
     assert 20 <= mission.took_s < 20.1
+
+
+def test_too_many_that_begin_at_once_are_told_as_what_is_too_much() -> None:
+    bench = Bench(Fan, Kid, settings=Settings(_env_file=None, max_output=20_000))
+    mission = bench.run({"kids": [{}] * 40})
+    assert mission.error is not None
+    assert mission.error["code"] == "too_large"
+    assert mission.error["message"].endswith(
+        "of 20000 allowed, most of them about 40 children: wait with a bound, or spawn missions that spawn"
+    )
+    assert bench.run({"kids": [{}] * 15, "bound": 1}).status == "SUCCEEDED"
 
 
 def test_the_first_that_fails_ends_the_others() -> None:
