@@ -266,22 +266,22 @@ class Hub:
         self._rest_s = min(REST * (time.monotonic() - began), SLICE_S)
 
     async def _listen(self) -> None:
-        """Take in who was announced, and subscribe to what they say; who was retained is heard before he is asked."""
+        """Take in who was announced, and hear them; what is retained of one has come before anybody asks him."""
         self._take_in()
         client, deaf = self._client, [line for line in self.lines.values() if not line.there.is_set()]
+        assert client is not None, "it was opened"  # noqa: S101  by whoever listens
         begun, topics = list[Line](), dict[str, None]()
         for n, line in enumerate(deaf, 1):
             begun.append(line)
             topics |= dict.fromkeys(topic for topic in spoken(line) if topic not in self._subscribed)
-            if client is None or (len(topics) < AT_ONCE and n < len(deaf)):
+            if len(topics) < AT_ONCE and n < len(deaf):
                 continue
             if topics:
                 await self._subscribe(client, topics)
                 await self._marked(client)
                 self._subscribed.update(topics)
             for one in begun:
-                if self._subscribed.issuperset(one.described.topics):  # it may have been announced anew meanwhile
-                    one.there.set()
+                one.there.set()
             begun, topics = [], {}
         if not self._reminded:
             self._remind()
