@@ -53,11 +53,11 @@ def question(meaning: Meaning, language: str) -> str:
         return f"{told}{words.gap}{perhaps}".strip()
     if meaning.problem is not None or not meaning.wishes:
         return phrases["relative"] if meaning.problem == "how_much" else _not_understood(meaning, words)
-    scene = next((wish for wish in meaning.wishes if wish.mission == _SCENE), None)
-    if scene is not None:
-        what = _plan(_of_scene(scene), meaning, words, "do")
-        return phrases["confirm_scene"].format(name=_scene(scene, meaning), what=what)
-    return phrases["confirm"].format(what=_plan(meaning.wishes, meaning, words, "do"))
+    acts = [act for wish in meaning.wishes for act in _acts(wish)]  # to look harms nobody
+    what = _plan(acts, meaning, words, "do")
+    if meaning.wishes[0].mission == _SCENE and len(meaning.wishes) == 1:
+        return phrases["confirm_scene"].format(name=_scene(meaning.wishes[0], meaning), what=what)
+    return phrases["confirm"].format(what=what)
 
 
 def answer(meaning: Meaning, ends: Sequence[ChildMission | None], language: str) -> str:
@@ -186,9 +186,11 @@ def _scene(wish: Wish, meaning: Meaning) -> str:
     return meaning.names.get(f"scene:{wish.scene}", str(wish.scene))
 
 
-def _of_scene(wish: Wish) -> list[Wish]:
-    """What is dangerous about a scene, as acts of their own."""
-    return [Wish(mission="device.control", payload=act, entity=act["entity"]) for act in wish.payload["actions"]]
+def _acts(wish: Wish) -> list[Wish]:
+    """What of it may be dangerous, of a scene its actions as acts of their own."""
+    if wish.mission == _SCENE:
+        return [Wish(mission="device.control", payload=act, entity=act["entity"]) for act in wish.payload["actions"]]
+    return [wish] if wish.mission == "device.control" else []
 
 
 def _plural(entities: Sequence[str], meaning: Meaning) -> bool:

@@ -190,6 +190,8 @@ def _with_things(frames: list[Frame]) -> list[Frame]:
             continue
         if not one.thing and _TELLS_KIND.get(one.verb) not in (None, before.kind, before.own_kind):
             continue  # "turn off the lights and lock up"
+        if one.verb == Verb.LOOK and one.aspect is not None and one.area is not None and not one.thing:
+            continue  # "unlock the door, and what's the temperature in the kitchen"
         if not one.thing and (one.area is None or before.area is None):
             area = before.area if one.area is None else one.area
             given[n] = replace(

@@ -177,7 +177,8 @@ def _look(frame: Frame, entity: str, things: Things) -> Wish:
     if frame.state is not None:
         if kind == "media_player" and (frame.kind == "music" or frame.state in ("playing", "paused")):
             return _looked(entity, "playback", _PLAYBACK.get(frame.state))
-        asks, values = _STATES["light" if kind in _POWERED else "sensor" if kind == "binary_sensor" else kind]
+        shows = "light" if kind in _POWERED else "sensor" if kind == "binary_sensor" else kind
+        asks, values = _STATES.get(shows, ("", {}))  # a home may have what nobody here has heard of
         if frame.state not in values:
             raise Puzzle("not_understood")
         return _looked(entity, asks, values[frame.state])

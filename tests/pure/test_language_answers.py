@@ -225,3 +225,16 @@ def test_every_action_and_end_has_words_in_every_language() -> None:
 
 def test_a_language_without_words_is_answered_in_english() -> None:
     assert answers.ack(heard("turn on the kitchen light", "en"), "de") == "OK, turning on the kitchen light."
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("unlock the front door and is the kitchen light on", "to unlock the front door?"),
+        ("unlock the front door and run the night scene", "to unlock the front door, turn off 8 devices"),
+        ("unlock the front door, what's the temperature in the kitchen", "to unlock the front door?"),
+    ],
+)
+def test_what_is_dangerous_is_named_by_the_question_whatever_else_is_wanted(text: str, named: str) -> None:
+    meaning = interpreter().interpret(text, "en")
+    assert (meaning.confirm, named in answers.question(meaning, "en")) == (True, True), answers.question(meaning, "en")

@@ -133,3 +133,11 @@ def test_an_empty_home_understands_and_knows_nobody() -> None:
     mine = Interpreter(Inventory())
     assert mine.interpret("turn on the light", "en").problem == "no_such_device"
     assert mine.interpret("打开灯", "zh").problem == "no_such_device"
+
+
+def test_a_kind_of_device_that_nobody_here_has_heard_of_is_told_and_asked_nothing() -> None:
+    odd = [Entry(entity="vacuum.robot", names={"en": ["robot"], "zh": ["机器人"]})]
+    mine = Interpreter(Inventory(devices=odd))
+    for said, language in (("is the robot on", "en"), ("turn on the robot", "en"), ("机器人开着吗", "zh")):
+        assert mine.interpret(said, language).problem == "not_understood", said
+    assert mine.interpret("what is the robot doing", "en").wishes[0].payload == {"entity": "vacuum.robot"}
