@@ -46,18 +46,22 @@ class Told:
         return b"OK"
 
 
-async def understood(said: bytes, *, ended: bool) -> tuple[dict[str, Any], list[int], list[bytes]]:
-    """What is told, from where on it was looked for the end, and what the engine was given."""
-    ending, ears = Ending(), Ears()
-    session = VoiceSession(
+def session_of(ending: Any, ears: Any) -> VoiceSession:
+    return VoiceSession(
         Place(cast("Any", Told()), 0, "s", "w"),
         16_000,
         "en",
-        ears=cast("Any", ears),
-        ending=cast("Any", ending),
+        ears=ears,
+        ending=ending,
         guessing=asyncio.Lock(),
         most_s=30.0,
     )
+
+
+async def understood(said: bytes, *, ended: bool) -> tuple[dict[str, Any], list[int], list[bytes]]:
+    """What is told, from where on it was looked for the end, and what the engine was given."""
+    ending, ears = Ending(), Ears()
+    session = session_of(ending, ears)
     session._pcm += said
     session._ended = ended
     session._news.set()
@@ -75,3 +79,33 @@ async def test_of_who_has_said_that_it_is_all_all_is_heard() -> None:
     told, asked, heard = await understood(bytes(3_200), ended=True)
     assert told == {"problem": "unavailable", "detail": "it hears and says nothing"}
     assert (asked, heard) == ([0] * TRIES, [bytes(3_200)] * TRIES)
+
+
+class Computing:
+    """In the place of the processes: one that is at work until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.go, self.ended, self.cut = asyncio.Event(), asyncio.Event(), asyncio.Event(), False
+
+    async def ask(self, *_: Any, **__: Any) -> dict[str, Any]:
+        self.begun.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cut = True
+            raise
+        finally:
+            self.ended.set()
+        raise ServiceUnavailable("nobody is there who could hear it")
+
+
+async def test_who_leaves_does_not_end_the_process_that_hears_the_others() -> None:
+    ending = Computing()
+    feeding = asyncio.ensure_future(session_of(ending, Ears())._feed(0, 0, last=False))
+    await ending.begun.wait()
+    feeding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await feeding
+    ending.go.set()
+    await ending.ended.wait()
+    assert not ending.cut
