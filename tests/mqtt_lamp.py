@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from backend_loop.devices.configured import kept
 from backend_loop.devices.mqtt.device import Bindings, MqttDevices, _unbound
+from backend_loop.devices.mqtt.dialects.described import Described
 from backend_loop.devices.mqtt.hub import Hub
 from backend_loop.mission_type import MissionType
 from backend_loop.worker import LoopWorker
@@ -120,6 +121,13 @@ async def devices_on(url: str, bindings: Bindings = _unbound) -> AsyncIterator[M
     async with kept(MqttDevices(Hub(MqttUrl.parse(url), [BASE], "homeassistant"), bindings)) as devices:
         assert isinstance(devices, MqttDevices)
         yield devices
+
+
+def known(devices: MqttDevices) -> dict[str, Described]:
+    """Who is announced to it now, by entity."""
+    lines = devices._hub.lines
+    named = {entity: lines[wire] for entity, wire in devices._named().items() if wire in lines}
+    return {entity: line.described for entity, line in named.items() if line.gone_at is None}
 
 
 @contextlib.asynccontextmanager

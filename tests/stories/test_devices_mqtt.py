@@ -20,7 +20,7 @@ from backend_loop.devices.protocol import (
 )
 from shared.clock import now_ms, parse_rfc3339
 from tests.mqtt import wire
-from tests.mqtt_lamp import Lamp, devices_on, lamp_on, soon
+from tests.mqtt_lamp import Lamp, devices_on, known, lamp_on, soon
 from tests.waiting import eventually
 
 LAMP = "light.kitchen_lamp"
@@ -235,7 +235,7 @@ async def test_names_are_those_of_the_inventory_and_else_of_the_devices(lamp: La
     await lamp.begin(other)
     async with devices_on(mqtt_url, lambda: {lamp.topic: "light.over_the_stove"}) as devices:
         await devices.observe("light.over_the_stove", deadline=soon())
-        assert {entity: one.wire for entity, one in devices.known().items()} == {
+        assert {entity: one.wire for entity, one in known(devices).items()} == {
             "light.over_the_stove": "zigbee2mqtt/kitchen/lamp",
             "light.hall": "zigbee2mqtt/hall",
         }
@@ -248,7 +248,7 @@ async def test_who_is_in_the_inventory_and_not_announced_is_unreachable_for_now(
         with pytest.raises(DeviceUnreachable, match=r"light\.stairs has not been announced"):
             await devices.observe("light.stairs", deadline=soon())
         await lamp.begin(Lamp(lamp.line, "hall"))
-        await eventually(lambda: "light.stairs" in devices.known())
+        await eventually(lambda: "light.stairs" in known(devices))
         assert (await devices.observe("light.stairs", deadline=soon())).value["power"] == "off"
 
 
@@ -256,19 +256,19 @@ async def test_who_is_announced_later_is_heard(lamp: Lamp, devices: MqttDevices)
     await devices.observe(LAMP, deadline=soon())
     hall = Lamp(lamp.line, "hall")
     await lamp.begin(hall)
-    await eventually(lambda: "light.hall" in devices.known())
+    await eventually(lambda: "light.hall" in known(devices))
     assert (await devices.observe("light.hall", deadline=soon())).value["power"] == "off"
 
 
 async def test_an_empty_list_takes_nobody_away_who_answers(lamp: Lamp, devices: MqttDevices) -> None:
     before = await devices.observe(LAMP, deadline=soon())
     await lamp.line.say("zigbee2mqtt/bridge/devices", [], retain=True)
-    await eventually(lambda: not devices.known())
+    await eventually(lambda: not known(devices))
     assert (await devices.observe(LAMP, deadline=soon())).version == before.version
     await devices.act(ON, key="k", fence=1, deadline=soon())
     assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "on"
     await lamp.begin()
-    await eventually(lambda: LAMP in devices.known())
+    await eventually(lambda: LAMP in known(devices))
     assert (await devices.observe(LAMP, deadline=soon())).changes["power"].by == "command"
 
 
@@ -278,7 +278,7 @@ async def test_of_who_is_announced_no_more_and_does_not_answer_it_is_said_since_
     await devices.observe(LAMP, deadline=soon())
     since, hall = now_ms(), Lamp(lamp.line, "hall")
     await hall.begin()
-    await eventually(lambda: [*devices.known()] == ["light.hall"])
+    await eventually(lambda: [*known(devices)] == ["light.hall"])
     lamp.answers = False
     with pytest.raises(DeviceUnreachable, match=r"not announced .* since .*, and does not") as gone:
         await devices.observe(LAMP, deadline=soon(600))
@@ -296,16 +296,16 @@ async def test_who_is_there_has_the_name_and_not_who_had_it_before(lamp: Lamp, d
     renamed.state["state"] = "ON"
     assert renamed.entity == "light.kitchen lamp"
     await renamed.begin()
-    await eventually(lambda: [one.wire for one in devices.known().values()] == [renamed.topic])
+    await eventually(lambda: [one.wire for one in known(devices).values()] == [renamed.topic])
     assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "on"
 
 
 async def test_a_sensor_that_is_announced_no_more_shows_what_it_has_said_since(mqtt_url: str) -> None:
     async with lamp_on(mqtt_url, access=3) as lamp, devices_on(mqtt_url) as devices:
-        await eventually(lambda: LAMP in devices.known())
+        await eventually(lambda: LAMP in known(devices))
         await lamp.hand(state="ON")
         await lamp.line.say("zigbee2mqtt/bridge/devices", [], retain=True)
-        await eventually(lambda: not devices.known())
+        await eventually(lambda: not known(devices))
         with pytest.raises(DeviceUnreachable, match="is not announced to the MQTT broker since"):
             await devices.observe(LAMP, deadline=soon())
         since = now_ms()
@@ -340,7 +340,7 @@ async def test_many_are_asked_at_once_and_each_gets_its_own_answer(lamp: Lamp, d
     for number, one in enumerate(lamps):
         one.state["brightness"] = number + 1
     await lamp.begin(*lamps)
-    await eventually(lambda: len(devices.known()) == 101)
+    await eventually(lambda: len(known(devices)) == 101)
     readings = await asyncio.gather(*(devices.observe(one.entity, deadline=soon()) for one in lamps))
     assert [reading.value["brightness"] for reading in readings] == [
         max(1, round(n * 100 / 254)) for n in range(1, 101)

@@ -15,7 +15,7 @@ from backend_loop.devices.mqtt.hub import Hub
 from backend_loop.devices.protocol import Command, DeviceUnreachable, UnknownEntity
 from shared.mqtt import MqttUrl
 from tests.mqtt import Broker
-from tests.mqtt_lamp import Lamp, devices_on, lamp_on, soon
+from tests.mqtt_lamp import Lamp, devices_on, known, lamp_on, soon
 from tests.waiting import eventually
 
 LAMP = "light.kitchen_lamp"
@@ -52,7 +52,7 @@ async def test_many_announcements_are_taken_in_together(lamp: Lamp, devices: Mqt
     async with asyncio.TaskGroup() as group:
         for topic, told in plugs:
             group.create_task(lamp.line.say(topic, told, retain=True))
-    await eventually(lambda: len(devices.known()) == 51)
+    await eventually(lambda: len(known(devices)) == 51)
     assert devices._hub.revision - before < 25
 
 
@@ -60,7 +60,7 @@ async def test_one_that_is_announced_anew_is_taken_for_what_it_says_now(lamp: La
     assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "off"
     lamp.access = 3  # it cannot be asked any more
     await lamp.begin()
-    await eventually(lambda: not devices.known()[LAMP].askable)
+    await eventually(lambda: not known(devices)[LAMP].askable)
     asked = lamp.asked()
     await lamp.hand(state="ON")
     reading = await eventually(lambda: _on(devices))
@@ -99,7 +99,7 @@ async def test_nobody_is_asked_before_the_answer_would_be_heard(
     monkeypatch.setattr(client, "subscribe", later)
     hall = Lamp(lamp.line, "hall")
     await lamp.begin(hall)
-    await eventually(lambda: "light.hall" in devices.known())
+    await eventually(lambda: "light.hall" in known(devices))
     looking = asyncio.create_task(devices.observe("light.hall", deadline=soon()))
     await lamp.line.settled()
     assert hall.asked() == 0
@@ -149,7 +149,7 @@ async def test_a_name_that_a_broker_takes_for_no_topic_costs_nobody_the_home(mqt
         await lamp.line.say("zigbee2mqtt/bridge/devices", [odd, lamp.described()], retain=True)
         async with devices_on(mqtt_url) as devices:
             assert (await devices.observe(LAMP, deadline=soon())).value["power"] == "off"
-            assert [*devices.known()] == [LAMP]
+            assert [*known(devices)] == [LAMP]
 
 
 async def test_what_is_known_here_stands_there_whoever_writes_it_over(lamp: Lamp, devices: MqttDevices) -> None:
@@ -310,7 +310,7 @@ async def test_many_that_are_dead_keep_no_other_from_being_asked(lamp: Lamp, dev
     dead = Lamp(lamp.line, "dead")
     dead.answers = False
     await lamp.begin(dead)
-    await eventually(lambda: dead.entity in devices.known())
+    await eventually(lambda: dead.entity in known(devices))
     waiting = asyncio.create_task(devices.observe(dead.entity, deadline=soon(120)))
     await lamp.line.hear(f"{dead.topic}/get")
     assert (await devices.observe(LAMP, deadline=soon(60))).value["power"] == "off"

@@ -108,12 +108,6 @@ class MqttDevices:
         """Leave the broker."""
         await self._hub.close()
 
-    def known(self) -> dict[str, Described]:
-        """Who is there, by entity."""
-        lines = self._hub.lines
-        named = {entity: lines[wire] for entity, wire in self._named().items() if wire in lines}
-        return {entity: line.described for entity, line in named.items() if line.gone_at is None}
-
     async def observe(self, entity: str, *, deadline: float, traceparent: str | None = None) -> Reading:  # noqa: ARG002  of the protocol
         """See `Device.observe`; a device that cannot be asked shows what it said last, with its age."""
         line = await self._line(entity, deadline)
