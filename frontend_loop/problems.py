@@ -48,7 +48,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
         code = _CODES.get(error.status_code, "internal")
-        problem = Problem(code, str(error.detail))
+        problem = Problem(code, _detail(request, error))
         problem.status = error.status_code
         response = answer(problem, request.url.path)
         response.headers.update(error.headers or {})
@@ -58,3 +58,15 @@ def install(app: FastAPI) -> None:
     async def _internal(request: Request, error: Exception) -> Response:
         log.error("unexpected", path=request.url.path, exc_info=error)
         return answer(Problem("internal", "an error of ours, logged; nothing was promised"), request.url.path)
+
+
+def _detail(request: Request, error: HTTPException) -> str:
+    """What the framework itself refuses says no more than its number."""
+    match error.status_code:
+        case 404:
+            return "nothing is here: /docs lists all that there is"
+        case 405:
+            allowed = (error.headers or {}).get("Allow", "nothing")
+            return f"{request.method} is not taken here, but {allowed}"
+        case _:
+            return str(error.detail)
