@@ -169,10 +169,13 @@ def _of(frame: Frame, who: Frame) -> Frame:
 
 
 def _with_things(frames: list[Frame]) -> list[Frame]:
+    return _of_before(_of_after(frames))
+
+
+def _of_after(frames: list[Frame]) -> list[Frame]:
+    """From behind: "the kitchen and bedroom lights", "the light and AC in the hall"."""
     given = list(frames)
-    for n in range(
-        len(given) - 2, -1, -1
-    ):  # from behind: "the kitchen and bedroom lights", "the light and AC in the hall"
+    for n in range(len(given) - 2, -1, -1):
         one, after = given[n], given[n + 1]
         if (
             not one.thing
@@ -184,6 +187,12 @@ def _with_things(frames: list[Frame]) -> list[Frame]:
             given[n] = replace(one, kind=after.kind or after.own_kind)
         elif _nowhere(one) and _may_share(one, after) and (n + 2 == len(given) or after.borrowed):
             given[n] = replace(one, area=after.area, lent=True)
+    return given
+
+
+def _of_before(frames: list[Frame]) -> list[Frame]:
+    """What a clause leaves out that the one before it has said: "turn on the light and make it brighter"."""
+    given = list(frames)
     for n, one in enumerate(given[1:], 1):
         before = given[n - 1]  # it may have borrowed itself
         if Verb.SCENE in (one.verb, before.verb):
