@@ -55,7 +55,6 @@ MISSED = {
     "客厅窗帘开了百分之多少": "how far is asked by 多少, and 百分之 is of a number",
     "我要出门": "who wants to leave has not said that he does",
     "把电视声音调大": "it is not understood, instead of not known",
-    "开灯还是不开灯": "likewise",
     "turn on the kitchen light at 50 and close the blinds there": "at 50 may be a time, and no percent",
     "关灯锁门，客厅的灯": "it asks, for what comes last is said of the door",
     "关灯拉窗帘": "to pull a blind may be to open or to close it",
