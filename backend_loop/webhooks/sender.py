@@ -10,8 +10,9 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from http import HTTPStatus
 from typing import Final
 
@@ -35,6 +36,9 @@ CONNECT_S: Final = 5.0
 ADDRESSES: Final = 4
 """Of a name, that are tried."""
 
+LOOKUPS: Final = 20
+"""Names that are resolved at once, in threads of their own: one that gets no answer keeps nobody else waiting."""
+
 READ_BYTES: Final = 64 * 1024
 READ_S: Final = 1.0
 """What is read of an answer's body, so that the receiver is not cut off in an ordinary one; nobody looks at it."""
@@ -52,6 +56,7 @@ class Webhooks:
         """Connected to nothing."""
         self._signers = tuple(Webhook(secret) for secret in secrets)
         self._allowed = Allowed.read(allow)
+        self._lookups = ThreadPoolExecutor(LOOKUPS, "webhook-lookup")
 
     @classmethod
     def of(cls, settings: Settings) -> "Webhooks":
@@ -110,7 +115,8 @@ class Webhooks:
         host, port = _name(target), target.port or (443 if target.scheme == "https" else 80)
         try:
             loop = asyncio.get_running_loop()
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+            found = await loop.run_in_executor(self._lookups, ask)
         except (OSError, UnicodeError) as fault:
             raise ServiceUnavailable(f"{host} is no name that leads anywhere now: {fault}") from fault
         addresses = list(dict.fromkeys(address_of(str(where[0])) for *_, where in found))

@@ -5,6 +5,8 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from backend_loop.alias import alias
 from backend_loop.services import ServiceRefused, ServiceUnavailable
 from backend_loop.webhooks import sender
 from backend_loop.webhooks.sender import Webhooks
+from tests.waiting import eventually
 from tests.webhook_receiver import Answer, Receiver, endless, nonsense, receiving, reset, silence, status
 
 SECRET, OLD = "whsec_" + "bmV3" * 8, "whsec_" + "b2xk" * 8
@@ -46,6 +49,28 @@ def resolve(monkeypatch: pytest.MonkeyPatch, *answers: str | list[str] | OSError
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return asked
+
+
+async def test_a_name_that_gets_no_answer_keeps_no_other_thread_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def getaddrinfo(*_: Any, **__: Any) -> Any:
+        asked.set()
+        answered.wait()
+        raise OSError("no answer")
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    with ThreadPoolExecutor(1) as one:
+        asyncio.get_running_loop().set_default_executor(one)
+        sending = asyncio.create_task(send("http://far.test/hooks"))
+        try:
+            await eventually(asked.is_set, 30)
+            async with asyncio.timeout(30):
+                assert await asyncio.to_thread(int, "7") == 7
+        finally:
+            answered.set()
+        with pytest.raises(ServiceUnavailable, match="leads anywhere now"):
+            await sending
 
 
 async def test_the_receivers_own_verifier_takes_it() -> None:
