@@ -11,7 +11,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from backend_loop.sessions import SAME_MS
 from dualloop.client import Client
+from shared.clock import parse_rfc3339
 from tests.home import Home
 from tests.stories.furnished import furnished
 from tests.stories.pseudoterminal import shown
@@ -307,10 +309,13 @@ async def test_the_language_of_a_session_is_that_of_its_speaker(speaker: Speaker
 
 
 async def test_who_else_hears_an_answer_has_nothing_to_say(home: Home, speaker: Speaker) -> None:
-    asking = await speaker.say("would you turn on the light")
-    await speaker.asks(asking)
-    answer = await speaker.hear("in the hall")
-    other = await Speaker(speaker.client, "the microphone next door").hear("In the hall.")
+    for _ in range(5):  # again where the machine was so slow that a second has passed between them
+        asking = await speaker.say("would you turn on the light")
+        await speaker.asks(asking)
+        answer = await speaker.hear("in the hall")
+        other = await Speaker(speaker.client, "the microphone next door").hear("In the hall.")
+        if parse_rfc3339(other["created_at"]) - parse_rfc3339(answer["created_at"]) <= SAME_MS:
+            break
     assert (other["result"]["same_as"], text(other)) == (answer["task_id"], "")
     assert (await speaker.end(asking))["status"] == "SUCCEEDED"
     assert home.look(HALL)["value"]["power"] == "on"
