@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 
@@ -15,17 +14,17 @@ COMMAND = {
 
 
 def main(dualloop: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    env = os.environ | {"DUALLOOP_PORT": str(port)}
+    env = os.environ | {"DUALLOOP_PORT": "0"}  # it finds one that no client is given meanwhile
     with subprocess.Popen([dualloop, "up"], env=env, stdout=subprocess.PIPE, text=True) as up:
         assert up.stdout is not None
         try:
+            url = ""
             for line in up.stdout:
                 print(line, end="")
                 if line.startswith("Ready"):
+                    url = line.split()[-1]
                     break
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as client:
+            with httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
                 ack = client.post("/v1/commands", json=COMMAND)
                 print(ack.status_code, ack.text)
                 assert ack.status_code == 202, "not accepted"
