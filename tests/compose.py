@@ -38,7 +38,7 @@ def environment(service: dict[str, Any]) -> dict[str, str]:
 
 def settings(service: dict[str, Any]) -> Settings:
     """What the process in it is configured to."""
-    given = {name.removeprefix(PREFIX).lower(): value for name, value in environment(service).items()}
+    given: dict[str, Any] = {name.removeprefix(PREFIX).lower(): value for name, value in environment(service).items()}
     return Settings(_env_file=None, **given)
 
 
