@@ -234,12 +234,15 @@ async def test_b29_a_long_poll_does_not_hold_up_a_process_that_goes(redis_url: s
         running(redis_url, tmp_path, DUALLOOP_MAX_WAIT_S="600") as stack,
         httpx.AsyncClient(trust_env=False, timeout=600) as http,
     ):
-        async with talking(stack.ws) as talk:
-            correlation_id = await talk.submit("test.patient", {"wait_s": 600})
-        waiting = asyncio.create_task(http.get(f"{stack.url}/v1/results/{correlation_id}", params={"wait": 600}))
+        command = {"type": "test.patient", "payload": {"wait_s": 600}}
+        # not by a socket: it would be watched from the start, and a poll that waits not be seen
+        sent = await http.post(f"{stack.url}/v1/commands", json=command)
+        correlation_id = sent.json()["correlation_id"]
         with redis.Redis.from_url(redis_url) as client:
             record = keys.mission(0, correlation_id)
-            await eventually(lambda: client.hget(record, "watchers"), what="it waits")
+            await eventually(lambda: client.hget(record, "status") == b"WAITING", what="the mission waits")
+            waiting = asyncio.create_task(http.get(f"{stack.url}/v1/results/{correlation_id}", params={"wait": 600}))
+            await eventually(lambda: client.hget(record, "watchers"), what="the poll waits for it")
         assert await stack.foregrounds[0].stop(within=60) == 0
         answer = await waiting
         assert (answer.status_code, answer.json()["status"]) == (202, "WAITING")
