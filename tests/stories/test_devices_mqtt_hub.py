@@ -202,7 +202,7 @@ async def test_a_broker_that_remembers_is_not_told_again(own_mosquitto: Broker) 
         assert devices._hub._client is not None
         connected_at, since = devices._hub.connected_at, await lamp.line.settled()
         devices._hub._client._client.socket().shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
-        await eventually(lambda: devices._hub.connected_at != connected_at and devices._hub._ready.is_set())
+        await eventually(lambda: devices._hub.connected_at != connected_at and devices._hub._reminded)
         assert devices._hub._retained == {lamp.topic}
         assert not devices._hub._untold
         await lamp.line.settled()
