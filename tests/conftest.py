@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -22,6 +23,9 @@ from tests.mqtt_lamp import devices, lamp
 from tests.waiting import until
 
 __all__ = ["devices", "lamp", "mosquitto", "mqtt_url", "own_mosquitto"]  # fixtures of another module, for every test
+
+# a shell has it ignored by what it starts in the background, and so by all that these tests start, and end by it
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # how long an example takes to be drawn and run depends on who else uses the machine
 hypothesis.settings.register_profile(
