@@ -1,21 +1,22 @@
-"""Threads for handlers with ``runs="thread"``: daemons of our own, so that none keeps the process from ending."""
+"""Threads for what blocks, such as a handler with ``runs="thread"``: daemons, so none keeps the process from ending."""
 
 import asyncio
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
-from backend_loop.outcomes import Outcome
 from shared.logs import get
 
 log = get(__name__)
 
+R = TypeVar("R")
 
-class Ended(NamedTuple):
-    """What a handler left: what it returned, or what it raised."""
 
-    returned: Outcome | None
+class Ended(NamedTuple, Generic[R]):
+    """What a thread's work left: what it returned, or what it raised."""
+
+    returned: R | None
     raised: BaseException | None
 
 
@@ -30,8 +31,8 @@ class Threads:
         self._places = asyncio.Semaphore(most)
 
     async def begin(
-        self, handler: str, work: Callable[[], Outcome], begins: Callable[[], None]
-    ) -> asyncio.Future[Ended]:
+        self, name: str, work: Callable[[], R], begins: Callable[[], None] = lambda: None
+    ) -> asyncio.Future[Ended[R]]:
         """Start a thread, once there is a place; what comes of it. The future is never cancelled by us.
 
         Raises:
@@ -39,25 +40,25 @@ class Threads:
         """
         await self._places.acquire()
         loop = asyncio.get_running_loop()
-        ended: asyncio.Future[Ended] = loop.create_future()
+        ended: asyncio.Future[Ended[R]] = loop.create_future()
 
-        def settle(end: Ended) -> None:
+        def settle(end: Ended[R]) -> None:
             self._places.release()
             ended.set_result(end)
 
         def run() -> None:
             try:
-                end = Ended(work(), None)
+                end = Ended[R](work(), None)
             except BaseException as error:  # noqa: BLE001  SystemExit too: a handler does not end the worker
-                end = Ended(None, error)
+                end = Ended[R](None, error)
             try:
                 loop.call_soon_threadsafe(settle, end)
             except RuntimeError:
-                log.info("handler ended after its worker", handler=handler)
+                log.info("thread ended after its worker", thread=name)
 
         begins()
         try:
-            threading.Thread(target=copy_context().run, args=(run,), name=handler, daemon=True).start()
+            threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True).start()
         except RuntimeError:
             self._places.release()
             raise

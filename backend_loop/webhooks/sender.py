@@ -10,7 +10,6 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from http import HTTPStatus
@@ -21,6 +20,7 @@ from standardwebhooks import Webhook
 
 from backend_loop.alias import alias
 from backend_loop.services import ServiceRefused, ServiceUnavailable, is_for_good, retry_after_s, silence
+from backend_loop.step_threads import Threads
 from backend_loop.webhooks.addresses import Address, Allowed, address_of, refused
 from shared.logs import get
 from shared.settings import Settings
@@ -37,7 +37,8 @@ ADDRESSES: Final = 4
 """Of a name, that are tried."""
 
 LOOKUPS: Final = 20
-"""Names that are resolved at once, in threads of their own: one that gets no answer keeps nobody else waiting."""
+"""Names that are resolved at once, in threads of their own: one that gets no answer keeps nobody else waiting, nor the
+process from ending."""
 
 READ_BYTES: Final = 64 * 1024
 READ_S: Final = 1.0
@@ -56,7 +57,7 @@ class Webhooks:
         """Connected to nothing."""
         self._signers = tuple(Webhook(secret) for secret in secrets)
         self._allowed = Allowed.read(allow)
-        self._lookups = ThreadPoolExecutor(LOOKUPS, "webhook-lookup")
+        self._lookups = Threads(LOOKUPS)
 
     @classmethod
     def of(cls, settings: Settings) -> "Webhooks":
@@ -113,11 +114,11 @@ class Webhooks:
             ServiceRefused: there is none among them.
         """
         host, port = _name(target), target.port or (443 if target.scheme == "https" else 80)
-        try:
-            loop = asyncio.get_running_loop()
-            ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-            found = await loop.run_in_executor(self._lookups, ask)
-        except (OSError, UnicodeError) as fault:
+        ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        asked = await self._lookups.begin("webhook-lookup", ask)
+        await asyncio.wait({asked})
+        found, fault = asked.result()
+        if found is None:
             raise ServiceUnavailable(f"{host} is no name that leads anywhere now: {fault}") from fault
         addresses = list(dict.fromkeys(address_of(str(where[0])) for *_, where in found))
         if self._allowed.has_host(host):

@@ -51,10 +51,12 @@ def resolve(monkeypatch: pytest.MonkeyPatch, *answers: str | list[str] | OSError
     return asked
 
 
-async def test_a_name_that_gets_no_answer_keeps_no_other_thread_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, answered = threading.Event(), threading.Event()
+async def test_a_name_that_gets_no_answer_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither who wants a thread, nor the end of the process, which only waits for threads that are no daemons."""
+    asked, answered, keeping = threading.Event(), threading.Event(), list[bool]()
 
     def getaddrinfo(*_: Any, **__: Any) -> Any:
+        keeping.append(not threading.current_thread().daemon)
         asked.set()
         answered.wait()
         raise OSError("no answer")
@@ -67,6 +69,7 @@ async def test_a_name_that_gets_no_answer_keeps_no_other_thread_busy(monkeypatch
             await eventually(asked.is_set, 30)
             async with asyncio.timeout(30):
                 assert await asyncio.to_thread(int, "7") == 7
+            assert keeping == [False]
         finally:
             answered.set()
         with pytest.raises(ServiceUnavailable, match="leads anywhere now"):
