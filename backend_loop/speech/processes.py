@@ -4,6 +4,7 @@ Neither loop notices: the worker only waits. Whoever is cut, or waits no longer,
 a library in C cannot be interrupted otherwise.
 """
 
+import asyncio
 from typing import Any, Final
 
 from backend_loop.services import ServiceRefused, ServiceUnavailable
@@ -21,6 +22,7 @@ class SpeechProcesses:
     def __init__(self, settings: Settings) -> None:
         """See `speech_processes`, and how long idle ones are kept, in the settings."""
         self._children = Children(settings, "backend_loop.speech.process", settings.speech_processes)
+        self._shared: set[asyncio.Task[Any]] = set()
 
     async def ask(self, module: str, **order: Any) -> Any:
         """Have a module's `answer` called in a child, which keeps what it has loaded.
@@ -50,8 +52,25 @@ class SpeechProcesses:
             raise ServiceRefused(said["refused"], said["code"])
         raise ServiceUnavailable(f"the process that listened failed: {said['outcome']}")
 
+    async def ask_for_all(self, module: str, **order: Any) -> Any:
+        """As `ask`, of a process that knows something for others too: who waits no longer leaves it to its answer."""
+        asking = asyncio.get_running_loop().create_task(self.ask(module, **order))
+        self._shared.add(asking)
+        asking.add_done_callback(self._let_be)
+        return await asyncio.shield(asking)
+
+    def _let_be(self, asking: asyncio.Task[Any]) -> None:
+        """Nobody may be left who hears how it failed."""
+        self._shared.discard(asking)
+        if not asking.cancelled():
+            asking.exception()
+
     async def close(self) -> None:
-        """End them all."""
+        """End them all; who still waits for his turn gets none, since that would start another one."""
+        for asking in self._shared:
+            asking.cancel()
+        if self._shared:
+            await asyncio.wait(set(self._shared))
         await self._children.close()
 
 

@@ -162,10 +162,7 @@ class VoiceSession:
             order = {"stream": self._place.id, "rate": self._rate, "most_s": self._most_s, "at": at, "last": last}
             try:
                 pcm = b64encode(self._pcm[at:upto]).decode()
-                asking = asyncio.ensure_future(self._ending.ask("ending_child", pcm=pcm, **order))
-                asking.add_done_callback(_let_be)
-                # to its end, whoever leaves meanwhile: to be cut would end the one child that hears all who speak
-                heard: dict[str, Any] = await asyncio.shield(asking)
+                heard: dict[str, Any] = await self._ending.ask_for_all("ending_child", pcm=pcm, **order)
             except ServiceRefused as fault:
                 if fault.code != LOST:
                     raise
@@ -231,9 +228,3 @@ class VoiceSession:
 
     async def _say(self, told: dict[str, Any], *, final: bool) -> None:
         await self._place.run("say", self._place.id, to_json(told), int(final))
-
-
-def _let_be(asking: asyncio.Future[dict[str, Any]]) -> None:
-    """Nobody may be left who hears how it failed."""
-    if not asking.cancelled():
-        asking.exception()

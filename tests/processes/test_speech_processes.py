@@ -114,6 +114,36 @@ async def test_who_waits_no_longer_ends_it_and_the_next_one_is_listened_to(one: 
     assert await listened(one, speech()) == "what is the temperature in the bedroom"
 
 
+async def test_who_leaves_amid_his_speech_leaves_the_others_their_process_and_nothing_behind_its_end(
+    one: SpeechProcesses,
+) -> None:
+    piece, order = bytes(640), {"rate": RATE, "most_s": 30.0, "last": False}
+
+    def feed(stream: str, at: int) -> asyncio.Task[Any]:
+        pcm = b64encode(piece).decode()
+        return asyncio.ensure_future(one.ask_for_all("ending_child", stream=stream, at=at, pcm=pcm, **order))
+
+    async def leave(*streams: str) -> None:
+        """While the process is at the first of them, and the rest wait for their turn."""
+        os.kill(pid, signal.SIGSTOP)
+        asking = [feed(stream, 0) for stream in streams]
+        await eventually(one._children._places.locked, what="the process is asked")
+        for leaving in asking:
+            leaving.cancel()
+        await asyncio.wait(asking)
+        assert all(leaving.cancelled() for leaving in asking)
+
+    await feed("who stays", 0)
+    pid = pid_of(one)
+    await leave("who goes")
+    os.kill(pid, signal.SIGCONT)
+    assert not (await feed("who stays", len(piece)))["over"], "it knows what it has heard"
+    assert pid_of(one) == pid
+    await leave("who goes", "another", "a third")
+    await one.close()
+    assert (one._children._all, one._shared, gone(pid)) == (set(), set(), True)
+
+
 async def test_the_event_loop_goes_on_while_it_listens(one: SpeechProcesses) -> None:
     await listened(one, speech())
     asking = asyncio.ensure_future(listened(one, speech() * 4))

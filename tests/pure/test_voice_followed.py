@@ -8,6 +8,7 @@ import pytest
 from backend_loop.services import ServiceUnavailable
 from backend_loop.speech import voice_session
 from backend_loop.speech.voice_session import TRIES, Place, VoiceSession
+from shared.errors import RedisAwayError
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +22,7 @@ class Ending:
     def __init__(self) -> None:
         self.asked: list[int] = []
 
-    async def ask(self, _module: str, *, at: int, **_order: Any) -> dict[str, Any]:
+    async def ask_for_all(self, _module: str, *, at: int, **_order: Any) -> dict[str, Any]:
         self.asked.append(at)
         raise ServiceUnavailable("it was ended by SIGKILL")
 
@@ -40,9 +41,11 @@ class Ears:
 
 
 class Told:
-    """In the place of a link."""
+    """In the place of a link, which is away where somebody says that all was said."""
 
-    async def run(self, *_: Any) -> bytes:
+    async def run(self, _script: str, _prefix: str, verb: str, *_: Any) -> bytes:
+        if verb == "over":
+            raise RedisAwayError("it is not there")
         return b"OK"
 
 
@@ -79,33 +82,3 @@ async def test_of_who_has_said_that_it_is_all_all_is_heard() -> None:
     told, asked, heard = await understood(bytes(3_200), ended=True)
     assert told == {"problem": "unavailable", "detail": "it hears and says nothing"}
     assert (asked, heard) == ([0] * TRIES, [bytes(3_200)] * TRIES)
-
-
-class Computing:
-    """In the place of the processes: one that is at work until it is let go."""
-
-    def __init__(self) -> None:
-        self.begun, self.go, self.ended, self.cut = asyncio.Event(), asyncio.Event(), asyncio.Event(), False
-
-    async def ask(self, *_: Any, **__: Any) -> dict[str, Any]:
-        self.begun.set()
-        try:
-            await self.go.wait()
-        except asyncio.CancelledError:
-            self.cut = True
-            raise
-        finally:
-            self.ended.set()
-        raise ServiceUnavailable("nobody is there who could hear it")
-
-
-async def test_who_leaves_does_not_end_the_process_that_hears_the_others() -> None:
-    ending = Computing()
-    feeding = asyncio.ensure_future(session_of(ending, Ears())._feed(0, 0, last=False))
-    await ending.begun.wait()
-    feeding.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await feeding
-    ending.go.set()
-    await ending.ended.wait()
-    assert not ending.cut
