@@ -110,8 +110,8 @@ class VoiceSession:
         item = (self.id, KEEP_MS, self._share, self._most, samples)
         answer = await self._link.run("speak", self._prefix, "push", *item)
         self._took(answer)
-        if answer == b"OVER":
-            await self.end()
+        if answer == b"OVER":  # which Redis knows already, and it may have been understood and dropped by now
+            self._all_said()
 
     async def end(self) -> None:
         """Nothing more is said.
@@ -120,8 +120,11 @@ class VoiceSession:
             Problem: 503, it has lapsed.
             RedisAwayError: it may not have been heard.
         """
-        self._ended, self._until = True, self._clock() + UNDERSTOOD_S
+        self._all_said()
         await self._look()
+
+    def _all_said(self) -> None:
+        self._ended, self._until = True, self._clock() + UNDERSTOOD_S
 
     def hear(self, lines: list[bytes] | None) -> None:
         """Take what the feed has heard of it."""

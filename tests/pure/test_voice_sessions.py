@@ -45,6 +45,20 @@ async def test_what_comes_amid_speech_is_sound_and_so_is_what_follows_the_header
     assert [told[-1] for told in link.told] == [b"RIFF....WAVE", b"OggS", b"fLaC"]
 
 
+class Dropped(Tape):
+    """In the place of a link: all was said, and it was understood and dropped before anybody could look."""
+
+    async def run(self, *args: Any) -> bytes:
+        await super().run(*args)
+        return b"OVER" if args[0] == "speak" else b"GONE"
+
+
+async def test_who_sends_on_when_all_was_said_is_not_told_that_it_was_lost() -> None:
+    session = VoiceSession(cast("Any", Dropped()), 0, Speaker(), Settings(_env_file=None))
+    await session.push(bytes(2))
+    assert session.ended
+
+
 class Listener(Tape):
     """In the place of a link: somebody listens, and has understood once it is ended."""
 
