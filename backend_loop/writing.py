@@ -186,9 +186,12 @@ class Writing:
         if size <= most:
             return ""
         children, said = write.course.children, f"has {size} bytes, of {most} allowed"
-        if write.rows + len(to_json(children)) > size / 2:
-            said += f", most of them about {len(children)} children: wait with a bound, or spawn missions that spawn"
-        return said
+        if write.rows + len(to_json(children)) <= size / 2:
+            return said
+        if len(children) == 1:
+            return f"{said}, most of them about its child: give it less"
+        advice = "wait with a bound, give them less, or spawn missions that spawn"
+        return f"{said}, most of them about {len(children)} children: {advice}"
 
     def _unkept(self, why: str, code: ErrorCode) -> Fail:
         """What a handler left cannot be kept: its context is that of the last commit, but what it did it has done."""

@@ -44,15 +44,27 @@ def test_a_bound_lets_so_many_live_at_once() -> None:
     assert 20 <= mission.took_s < 20.1
 
 
-def test_too_many_that_begin_at_once_are_told_as_what_is_too_much() -> None:
-    bench = Bench(Fan, Kid, settings=Settings(_env_file=None, max_output=20_000))
-    mission = bench.run({"kids": [{}] * 40})
+def too_large(bench: Bench, payload: dict[str, Any]) -> str:
+    """What is said of it."""
+    mission = bench.run(payload)
     assert mission.error is not None
     assert mission.error["code"] == "too_large"
-    assert mission.error["message"].endswith(
-        "of 20000 allowed, most of them about 40 children: wait with a bound, or spawn missions that spawn"
+    return str(mission.error["message"])
+
+
+def test_too_many_that_begin_at_once_are_told_as_what_is_too_much() -> None:
+    bench, payload = Bench(Fan, Kid, settings=Settings(_env_file=None, max_output=20_000)), {"kids": [{"n": 1}] * 40}
+    assert too_large(bench, payload).endswith(
+        "of 20000 allowed, most of them about 40 children: "
+        "wait with a bound, give them less, or spawn missions that spawn"
     )
-    assert bench.run({"kids": [{}] * 15, "bound": 1}).status == "SUCCEEDED"
+    assert bench.run(payload | {"bound": 1}).status == "SUCCEEDED", "as it was advised"
+
+
+def test_a_child_that_is_given_too_much_is_told_as_what_is_too_much() -> None:
+    bench = Bench(Fan, Kid, settings=Settings(_env_file=None, max_output=20_000))
+    said = too_large(bench, {"kids": [{"more": "x" * 20_000}]})
+    assert said.endswith("of 20000 allowed, most of them about its child: give it less")
 
 
 def test_the_first_that_fails_ends_the_others() -> None:
