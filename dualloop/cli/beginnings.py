@@ -6,7 +6,7 @@ A whole id costs nothing.
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from dualloop.cli.asking import ask
@@ -83,8 +83,7 @@ def whole(texts: Sequence[str]) -> list[str]:
     beginnings = {text: spelled for text in texts if (spelled := canonical(text)) is not None}
     if not beginnings:
         return list(texts)
-    part = _common(min(beginnings.values()), max(beginnings.values()))
-    rows, complete = ask(lambda client: _like(client, part))
+    rows, complete = ask(lambda client: _like(client, _looked_for(beginnings.values())))
     ids = {text: chosen(spelled, rows, complete=complete) for text, spelled in beginnings.items()}
     return [ids.get(text, text) for text in texts]
 
@@ -94,16 +93,24 @@ def _common(one: str, other: str) -> str:
     return one[: next((n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one))]
 
 
-async def _like(client: "Client", part: str) -> tuple[list[dict[str, Any]], bool]:
-    """Missions that have this in a name of theirs, and whether all were looked at."""
-    rows: list[dict[str, Any]] = []
-    cursor = None
-    for _ in range(CALLS):
-        page = await client.missions(q=part, cursor=cursor, limit=PAGE)
-        rows += page["missions"]
-        if (cursor := page["cursor"]) is None:
-            break
-    return rows, cursor is None
+def _looked_for(beginnings: Iterable[str]) -> list[str]:
+    """One text for all that begin alike, as far as they do: a shorter one would have nearly every mission listed."""
+    alike = (list(some) for _, some in groupby(sorted(beginnings), key=lambda one: one[:SHORTEST]))
+    return [_common(some[0], some[-1]) for some in alike]
+
+
+async def _like(client: "Client", parts: Iterable[str]) -> tuple[list[dict[str, Any]], bool]:
+    """Missions that have one of these in a name of theirs, and whether all were looked at."""
+    rows, complete = list[dict[str, Any]](), True
+    for part in parts:
+        cursor = None
+        for _ in range(CALLS):
+            page = await client.missions(q=part, cursor=cursor, limit=PAGE)
+            rows += page["missions"]
+            if (cursor := page["cursor"]) is None:
+                break
+        complete = complete and cursor is None
+    return rows, complete
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -87,12 +87,13 @@ def test_one_is_not_taken_for_the_only_one_before_all_were_looked_at() -> None:
         chosen("04ZZZZZZZZZZ", ROWS, complete=True)
 
 
-def test_of_many_missions_so_many_pages_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def pages(monkeypatch: pytest.MonkeyPatch, cursor: str | None) -> list[dict[str, Any]]:
+    """What is asked for, where each page has these missions and goes on there."""
     asked: list[dict[str, Any]] = []
 
     async def missions(**how: Any) -> dict[str, Any]:
         asked.append(how)
-        return {"missions": ROWS, "cursor": "next"}
+        return {"missions": ROWS, "cursor": cursor}
 
     async def work(ask: Any) -> Any:
         return await ask(SimpleNamespace(missions=missions))
@@ -101,6 +102,19 @@ def test_of_many_missions_so_many_pages_are_looked_at(monkeypatch: pytest.Monkey
         return asyncio.run(work(ask))
 
     monkeypatch.setattr(beginnings, "ask", run)
+    return asked
+
+
+def test_what_is_looked_for_is_no_shorter_for_being_asked_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = pages(monkeypatch, None)
+    assert whole([OTHER[:20], MANY[0][:30], MANY[39][:30]]) == [OTHER, MANY[0], MANY[39]]
+    looked = [how["q"] for how in asked]
+    assert (len(looked), OTHER[:20] in looked) == (2, True)
+    assert all(len(text) >= SHORTEST for text in looked)
+
+
+def test_of_many_missions_so_many_pages_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = pages(monkeypatch, "next")
     with pytest.raises(Refusal, match="give the whole id"):
         whole([OTHER[:12]])
     assert len(asked) == beginnings.CALLS
