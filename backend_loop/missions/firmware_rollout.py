@@ -303,5 +303,9 @@ def _first(line: Mapping[str, Any]) -> str:
 def _write(tools: Tools, lines: Sequence[Mapping[str, Any]]) -> str:
     """The report, a line each; its link."""
     file = tools.file("report.jsonl")
-    file.path.write_bytes(b"".join(to_json(line) + b"\n" for line in lines))
-    return file.publish()
+    try:
+        file.path.write_bytes(b"".join(to_json(line) + b"\n" for line in lines))
+        return file.publish()
+    except OSError:
+        file.path.unlink(missing_ok=True)  # half a report would stand in the way of the next try
+        raise

@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from backend_loop.files import File
 from backend_loop.missions import firmware_rollout
 from backend_loop.missions.firmware_rollout import MOST, FirmwareRollout, has_way_back
 from backend_loop.missions.firmware_update import FirmwareUpdate
-from backend_loop.testing import Bench, Trial
+from backend_loop.testing import Bench, Kill, Trial
 from backend_loop.testing.faults import Call, Fault, refused
 from shared.settings import Settings
 
@@ -27,6 +28,7 @@ class Field:
     def __init__(self, gadgets: list[str]) -> None:
         self.gadgets = dict.fromkeys(gadgets, ("1.0.0", ""))
         self.broken = frozenset[str]()
+        self.flashed = Counter[tuple[str, str]]()
         self.most = 1 << 20
         self.script = {"GET gadgets/": self.listed, "GET gadgets/*": self.look, "POST gadgets/*/flash": self.flash}
 
@@ -41,6 +43,7 @@ class Field:
         if id_ in self.broken:
             return refused("bricked", status=409)
         before, self.gadgets[id_] = self.gadgets[id_][0], (call.body["version"], call.key)
+        self.flashed[id_, call.body["version"]] += 1
         return {"id": id_, "flash": call.key, "before": before, "accepted_at": 0, "takes_ms": 0}
 
     def shown(self, id_: str) -> dict[str, Any]:
@@ -59,9 +62,9 @@ class Field:
         settings = Settings(_env_file=None, max_output=self.most)
         return Bench(FirmwareRollout, FirmwareUpdate, outside=self.script, files=files, settings=settings)
 
-    def roll_out(self, files: Path, **payload: Any) -> Trial:
+    def roll_out(self, files: Path, *, kill: Sequence[Kill] = (), **payload: Any) -> Trial:
         wish = {"version": "2.0.0", "gadgets": list(self.gadgets), "canaries": 0, "rollback": True}
-        return self.bench(files).run(wish | payload)
+        return self.bench(files).run(wish | payload, kill=kill)
 
 
 def full(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
@@ -88,6 +91,7 @@ def test_for_a_report_that_cannot_be_written_nothing_is_flashed_back(
     assert mission.result["ended"] == {"confirmed": 3}
     assert (mission.result["report"], mission.result["no_report"]) == (None, "[Errno 28] No space left on device")
     assert {version for version, _ in field.gadgets.values()} == {"2.0.0"}
+    assert not any(path.is_file() for path in tmp_path.rglob("*")), "halves would only fill the disk"
 
 
 def test_it_is_tried_some_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +113,17 @@ def test_all_are_flashed_back_though_not_all_of_it_is_in_one_document(
     assert mission.error is not None
     assert (mission.error["code"], mission.undone) == ("child_failed", ["NOTING"])
     assert {version for version, _ in field.gadgets.values()} == {"1.0.0"}
+
+
+def test_a_worker_that_dies_between_the_portions_has_no_gadget_flashed_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(firmware_rollout, "BACK_AT_ONCE", 2)
+    field, kills = Field(named(7)), [Kill.within("UNDO_NOTING")] * 5
+    field.broken = frozenset({"gadget.0006"})
+    mission = field.roll_out(tmp_path, kill=kills, budget={"count": 0}, at_once=2)
+    assert (mission.undone, mission.killed) == (["NOTING"], tuple(kills))
+    assert field.flashed == {(one, version): 1 for one in named(6) for version in ("1.0.0", "2.0.0")}
 
 
 def test_what_could_not_be_flashed_back_is_not_flashed(tmp_path: Path) -> None:
