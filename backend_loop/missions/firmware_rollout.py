@@ -33,17 +33,20 @@ SHOWN: Final = 50
 """Failures that the result itself tells; all of them are in the report."""
 
 REPORT_TRIES: Final = 4
-"""Without it the rollout ends then, so less than a state has; each failure is told where any result is."""
+"""So often it is tried to write the report, less often than a state is tried: the rollout then ends without it, and
+does not fail, after which it would be undone."""
 
 DAY_S: Final = 86_400.0
 BACK: Final = "back:"
 """What the name of an update begins with that flashes a gadget back."""
 
 BACK_AT_ONCE: Final = 100
-"""Updates back that are spawned together; all else that a rollout knows of its gadgets is in the document then."""
+"""Updates back that one commit spawns: the document, which it writes too, is as good as full in a large rollout."""
 
-BACK_ROOM, BACK_EACH, BACK_LETTER = 800_000, 690, 7
-"""Bytes of that document for two updates of each gadget: so many for one, and so many for each letter of its name."""
+BACK_ROOM: Final = 850_000
+"""Bytes that two updates of each gadget may take of that document."""
+BACK_EACH, BACK_LETTER, BACK_OLD, BACK_NEW = 665, 7, 3, 2
+"""Bytes for those of one gadget: so many, and so many for each letter of its name, its old version and its new one."""
 
 UNTOUCHED: Final = frozenset({"already_done", "device_refused", "device_unreachable", "overridden", "superseded"})
 """Ends of an update after which the gadget surely does not show what we wanted because of us."""
@@ -127,8 +130,9 @@ class FirmwareRollout(Mission):
         context.left, context.total = wanted, len(wanted)
         if not payload.rollback:
             return Go("listed")
-        if not has_way_back(wanted):
-            raise NoWayBackError(f"{len(wanted)} gadgets with such long names cannot be flashed back from one rollout")
+        if not has_way_back({gadget: shown.get(gadget, "") for gadget in wanted}, payload.version):
+            which = f"{len(wanted)} gadgets with names and versions as long as these"
+            raise NoWayBackError(f"{which} cannot be flashed back from one rollout")
         context.before = shown
         return Go("noting")
 
@@ -227,9 +231,10 @@ def spread(gadgets: Sequence[str], count: int) -> list[str]:
     return [gadgets[(2 * n + 1) * len(gadgets) // (2 * count)] for n in range(count)]
 
 
-def has_way_back(gadgets: Sequence[str]) -> bool:
+def has_way_back(shown: Mapping[str, str], version: str) -> bool:
     """Whether what is known of two updates of each gadget is not too much for one mission."""
-    return sum(BACK_EACH + BACK_LETTER * len(gadget) for gadget in gadgets) <= BACK_ROOM
+    each = BACK_EACH + BACK_NEW * len(version)
+    return sum(each + BACK_LETTER * len(gadget) + BACK_OLD * len(old) for gadget, old in shown.items()) <= BACK_ROOM
 
 
 def _none_like(where: FirmwareRollout.Payload.Where) -> str:
