@@ -47,7 +47,7 @@ def test_the_graces_add_up_to_the_drain(tmp_path: Path) -> None:
 
 
 def test_who_has_little_to_do_at_the_end_gets_the_time_that_a_busy_machine_takes_for_it(tmp_path: Path) -> None:
-    """With the grace of most people, the outside services were killed on one that had eight processes waiting."""
+    """With two seconds the outside services were killed on a machine where eight processes waited."""
     assert min(part.grace_s for part in parts(tmp_path).values()) >= 5
 
 
