@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paho.mqtt.client import topic_matches_sub
 
 from backend_loop.devices.mqtt.book import Book, entities
 from backend_loop.devices.mqtt.dialects.described import Described
@@ -80,6 +81,17 @@ def test_an_endpoint_that_is_no_topic_costs_only_itself() -> None:
     two["definition"]["exposes"] = [first | {"endpoint": "l1"}, *(first | {"endpoint": end} for end in ("l+", "l2"))]
     one.hear("zigbee2mqtt/bridge/devices", json.dumps([two]))
     assert [*one.devices()] == ["zigbee2mqtt/two", "zigbee2mqtt/two/l2"]
+
+
+@pytest.mark.parametrize("place", ["plug", "node/plug"])
+def test_only_kinds_that_are_known_here_are_listened_to(place: str) -> None:
+    def heard(kind: str) -> int:
+        return sum(topic_matches_sub(one, f"homeassistant/{kind}/{place}/config") for one in book().topics)
+
+    assert [heard(kind) for kind in ("light", "switch", "climate", "cover", "lock", "sensor", "binary_sensor")] == [
+        1
+    ] * 7
+    assert not heard("update"), "there may be thousands of them"
 
 
 def test_topics_of_a_broker_are_no_devices_and_long_ones_neither() -> None:

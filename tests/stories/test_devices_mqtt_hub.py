@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
 import aiomqtt
@@ -11,9 +10,7 @@ import pytest
 
 from backend_loop.devices.mqtt import hub as hub_module
 from backend_loop.devices.mqtt.device import MqttDevices
-from backend_loop.devices.mqtt.hub import Hub
 from backend_loop.devices.protocol import Command, DeviceUnreachable, UnknownEntity
-from shared.mqtt import MqttUrl
 from tests.mqtt import Broker
 from tests.mqtt_lamp import Lamp, devices_on, known, lamp_on, soon
 from tests.waiting import eventually
@@ -209,55 +206,13 @@ async def test_a_broker_that_remembers_is_not_told_again(own_mosquitto: Broker) 
         assert not [one for one in lamp.line.heard[since:] if one.topic == changes]
 
 
-def test_a_mark_that_comes_late_shows_that_marks_come() -> None:
-    hub = Hub(MqttUrl("127.0.0.1", 1), ["zigbee2mqtt"], "homeassistant")
-    hub._hears_itself = False
-    hub._take(hub._own, "7", retained=False)
-    assert hub._hears_itself
-    assert not hub._mark.is_set(), "and it is not taken for another one"
-
-
-@pytest.fixture
-async def waiting_hub(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hub]:
-    """One that has a connection, on which it waits for an answer."""
-    monkeypatch.setattr(hub_module, "SETTLE_S", 0.01)
-    hub = Hub(MqttUrl("127.0.0.1", 1), ["zigbee2mqtt"], "homeassistant")
-
-    async def hear() -> None:
-        await asyncio.Event().wait()
-
-    hub._reading = asyncio.create_task(hear())
-    yield hub
-    hub._reading.cancel()
-    await asyncio.wait({hub._reading})
-
-
-async def test_a_broker_is_waited_for_as_long_as_it_sends_what_it_has_retained(
-    waiting_hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer, rounds = asyncio.Event(), 0
-
-    def beat() -> None:
-        nonlocal rounds
-        rounds += 1
-        waiting_hub._came += rounds < 20
-        if rounds == 20:
-            answer.set()
-
-    monkeypatch.setattr(waiting_hub.loop, "beat", beat)
-    assert await waiting_hub._answered(answer.wait())
-    assert rounds == 20, "many times longer than one that is silent"
-
-
-async def test_a_silent_broker_is_not_waited_for_and_a_lost_one_neither(waiting_hub: Hub) -> None:
-    assert not await waiting_hub._answered(asyncio.Event().wait())
-
-    async def lost() -> None:
-        raise aiomqtt.MqttError("gone")
-
-    waiting_hub._reading = asyncio.create_task(lost())
-    with pytest.raises(aiomqtt.MqttError, match="gone"):
-        await waiting_hub._answered(asyncio.Event().wait())
+async def test_what_is_retained_is_counted_and_what_is_said_is_not(lamp: Lamp, devices: MqttDevices) -> None:
+    await devices.observe(LAMP, deadline=soon())
+    recalled, came = devices._hub._recalled, devices._hub._came
+    assert recalled
+    await lamp.hand(state="ON")
+    await eventually(lambda: devices._hub._came > came)
+    assert devices._hub._recalled == recalled
 
 
 async def test_who_is_heard_is_asked_while_thousands_of_others_are_not_yet(

@@ -29,7 +29,8 @@ class Book:
     @property
     def topics(self) -> list[str]:
         """Where announcements are made."""
-        configs = [f"{self._prefix}/+/+/config", f"{self._prefix}/+/+/+/config"]
+        kinds = [f"{self._prefix}/{component}" for component in discovery.COMPONENTS]
+        configs = [f"{kind}/{place}/config" for kind in kinds for place in ("+", "+/+")]
         return [*(f"{base}/bridge/devices" for base in self._bases), f"{tasmota.BASE}/discovery/+/+", *configs]
 
     def hear(self, topic: str, text: str) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import count
 from typing import Final
 from uuid import uuid4
@@ -30,6 +30,9 @@ HUBS: Final = "dualloop/hubs"
 When that comes, all that the broker had to send before has come.
 """
 
+MARKS: Final = 2
+"""How often a hub says it: a broker drops what it cannot keep for who is slow to listen, but not twice."""
+
 AT_MOST_ONCE: Final = 0
 """QoS of what is heard: so all comes in the order in which it was said. What a connection loses is asked anew."""
 
@@ -43,6 +46,8 @@ LONGEST_S: Final = 600.0
 
 AT_ONCE: Final = 50
 """Topics in one subscription."""
+
+DROPS: Final = "let it keep more for a slow listener: in mosquitto.conf, max_queued_messages 0"
 
 REST: Final = 9
 """Taking in announcements is followed by a rest so many times as long: a flood of them leaves time for all else."""
@@ -74,8 +79,9 @@ class Hub:
         self._reading: asyncio.Task[None] | None = None
         self._asking, self._marks, self._hears_itself = dict[str, Look](), count(1), True
         self._nudge, self._mark, self._ready = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._settling, self._retained, self._reminded = "", set[str](), False
-        self._came, self._rest_s = 0, 0.0
+        self._settling: int | None = None
+        self._retained, self._reminded = set[str](), False
+        self._came, self._recalled, self._rest_s = 0, 0, 0.0
         self.trouble = "not connected yet"
         """Why there is no connection, where there is none."""
         self.connected_at = 0
@@ -202,9 +208,10 @@ class Hub:
         self.connected_at = now_ms()
         self._retained.clear()
         self._reminded, self._hears_itself = False, True
-        topics = [self._own, *self._book.topics, f"{ACTS}/#", f"{ANSWERS}/#"]
-        await self._subscribe(client, topics)
-        await self._marked(client)
+        await self._subscribe(client, [self._own, f"{ACTS}/#", f"{ANSWERS}/#"])
+        for topic in self._book.topics:  # not all at once: that may be more than a broker keeps for a slow listener
+            await self._subscribe(client, [topic])
+            await self._marked(client)
         self._take_in()
         self._rest_s = 0.0
         self._ready.set()
@@ -213,7 +220,7 @@ class Hub:
     async def _subscribe(self, client: aiomqtt.Client, topics: Iterable[str]) -> None:
         """Raises aiomqtt.MqttError: the broker is lost, or silent."""
         answer = client.subscribe([(topic, AT_MOST_ONCE) for topic in topics], timeout=LONGEST_S)
-        if not await self._answered(answer):
+        if not await self._answered(answer, lambda: self._came):
             raise aiomqtt.MqttError(f"the broker said nothing for {SETTLE_S:g} s")
 
     async def _marked(self, client: aiomqtt.Client) -> None:
@@ -221,14 +228,24 @@ class Hub:
         if not self._hears_itself:
             return
         self._mark.clear()
-        self._settling = str(next(self._marks))
-        await client.publish(self._own, self._settling.encode(), qos=0)
-        if not await self._answered(self._mark.wait()):
-            self._hears_itself = False  # it may be forbidden: then nobody waits for a mark
-            log.warning("broker does not send what is said to oneself", broker=str(self.url))
+        self._settling = None
+        for lost in range(MARKS):
+            mark = next(self._marks)
+            self._settling = self._settling or mark
+            await client.publish(self._own, str(mark).encode(), qos=0)
+            if await self._answered(self._mark.wait(), lambda: self._recalled):
+                if lost:
+                    log.warning("broker has dropped messages, maybe of devices", broker=str(self.url), instead=DROPS)
+                return
+        self._hears_itself = False  # it may be forbidden: then nobody waits for a mark
+        log.warning("broker does not send what is said to oneself", broker=str(self.url))
 
-    async def _answered(self, answer: Awaitable[object]) -> bool:
-        """Whether an answer of the broker comes, waited for as long as it sends anything: it may have retained much.
+    async def _answered(self, answer: Awaitable[object], came: Callable[[], int]) -> bool:
+        """Whether an answer of the broker comes, waited for as long as more comes: it may have retained much.
+
+        Args:
+            answer: of it.
+            came: how much of what it is waited for has come so far.
 
         Raises:
             aiomqtt.MqttError: the broker is lost.
@@ -237,7 +254,7 @@ class Hub:
         waiting = asyncio.ensure_future(answer)
         try:
             while True:
-                came = self._came
+                before = came()
                 self.loop.beat()
                 both = {waiting, self._reading}
                 await asyncio.wait(both, timeout=SETTLE_S, return_when=asyncio.FIRST_COMPLETED)
@@ -246,7 +263,7 @@ class Hub:
                     return True
                 if self._reading.done():
                     self._reading.result()
-                if self._came == came:
+                if came() == before:
                     return False
         finally:
             waiting.cancel()
@@ -303,6 +320,7 @@ class Hub:
         async for message in client.messages:
             topic, payload = message.topic.value, message.payload
             self._came += 1
+            self._recalled += message.retain
             try:
                 text = payload.decode() if isinstance(payload, bytes) else ""
                 self._take(topic, text, retained=message.retain)
@@ -358,9 +376,10 @@ class Hub:
 
     def _came_back(self, mark: str) -> None:
         self._hears_itself = True
-        if mark == self._settling:
+        told = number(mark)
+        if told is not None and self._settling is not None and told >= self._settling:  # what came before a later one
             self._mark.set()
-        elif (look := self._asking.get(mark)) is not None:
+        if (look := self._asking.get(mark)) is not None:
             look.posed = True
 
 
