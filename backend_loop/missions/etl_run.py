@@ -222,7 +222,8 @@ class EtlRun(Mission):
         """Begin what may begin, then wait for whoever ends next; in the end tell what is not in the table."""
         context, survey = tools.context, tools.context.survey
         if not tools.children:
-            context.round = tools.fence  # what an earlier run has extracted is not there any more: nobody is met again
+            # what an earlier run has extracted is not there any more: nobody is met again
+            context.round, context.result = tools.fence, {}
         line = _line(tools.payload, survey)
         so_far = account(line, tools.children)
         standing = line.standing(so_far.ends, so_far.rejected)
@@ -232,11 +233,13 @@ class EtlRun(Mission):
         tools.progress(standing.through + standing.lost, survey.rows, f"{len(so_far.loaded)} chunks are loaded")
         if not standing.over:
             return WaitForChildren("any", "continue")
-        try:
-            context.result = await asyncio.to_thread(_report, tools, so_far, standing.spent)
-        except sqlite3.OperationalError as error:
-            return until_free(tools, error, standing.through + standing.lost, survey.rows)
+        if not context.result:
+            try:
+                context.result = await asyncio.to_thread(_report, tools, so_far, standing.spent)
+            except sqlite3.OperationalError as error:
+                return until_free(tools, error, standing.through + standing.lost, survey.rows)
         if standing.spent is not None:
+            await tools.checkpoint()  # whoever takes over could not report what is removed now
             await asyncio.to_thread(_tidy, tools)  # a replay extracts anew what is not in
             return Fail(standing.spent, result=context.result)
         return Go("moved")

@@ -68,24 +68,36 @@ def test_wherever_it_is_killed_each_good_row_is_loaded_once() -> None:
     assert kills > 40, "whose child ends first is a matter of threads, and with it how many commits there are"
 
 
-def test_its_children_are_told_apart_from_those_of_a_run_before_a_replay() -> None:
-    """What they had extracted is not there any more."""
-    Path("it").mkdir()
-    with closing(sqlite3.connect("it/it.sqlite")) as db:
+def fails(folder: str, kill: Kill | Iterable[Kill] = ()) -> Trial:
+    """One row cannot be loaded, beside the one that is bad; looks what is said of it, and that nothing else is left."""
+    Path(folder).mkdir()
+    with closing(sqlite3.connect(f"{folder}/it.sqlite")) as db:
         db.execute("CREATE TABLE people (id INTEGER)")
         overflow = "SELECT abs(-9223372036854775807 - 1)"
         db.execute(f"CREATE TRIGGER breaks BEFORE INSERT ON people WHEN new.id = 4 BEGIN {overflow}; END")
-    mission = run("it")
+    mission = run(folder, kill)
     assert (mission.status, mission.state) == ("FAILED", "FAILED")
     assert mission.error is not None
     assert (mission.error["state"], mission.error["message"]) == ("MOVING", "2 of 5 items failed, and 1 may")
-    assert ids("it") == [1, 2]
-    assert [json.loads(line) for line in _report(mission)] == [
+    assert ids(folder) == [1, 2]
+    (report,) = Path(folder, "files", mission.task_id).iterdir()
+    assert [json.loads(line) for line in report.read_text().splitlines()] == [
         REJECT,
         {"line": 4, "reason": "etl.load ended FAILED: OperationalError: integer overflow (try 5 of 5)", "rows": 1},
         {"line": 6, "reason": "not loaded: 2 of 5 items failed, and 1 may", "rows": 1},
     ]
-    assert [path.name for path in Path("it/files", mission.task_id).iterdir()] == ["rejects.jsonl"]
+    return mission
+
+
+def test_wherever_it_is_killed_towards_its_failure_the_report_is_whole() -> None:
+    """It is made of what lies between the stages, which is removed then."""
+    for number, kill in enumerate(fails("whole").places[-10:]):
+        fails(f"killed-{number}", kill)
+
+
+def test_its_children_are_told_apart_from_those_of_a_run_before_a_replay() -> None:
+    """What they had extracted is not there any more."""
+    mission = fails("it")
     with closing(sqlite3.connect("it/it.sqlite")) as db:
         db.execute("DROP TRIGGER breaks")
     mission.replay().run()
