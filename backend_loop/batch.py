@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from backend_loop.budget import NONE_MAY_FAIL, Budget, BudgetSpentError
-from backend_loop.files import File
+from backend_loop.files import File, FilesTooLargeError
 from backend_loop.item_report import ItemReport
 from backend_loop.ledger import Chunk, Failure, Item, Ledger, keyed, said
 from backend_loop.reporting import progress
@@ -194,7 +194,7 @@ class _Batch(Generic[T]):
 
     def ends_try(self) -> Errors:
         """Errors that are not an item's."""
-        return (LostError, DeadlinePassedError, *self.terms.transient)
+        return (LostError, DeadlinePassedError, FilesTooLargeError, *self.terms.transient)
 
     def tell(self, chunk: Chunk) -> None:
         failures = chunk.failures

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from backend_loop.batch import Budget, BudgetSpentError, Ledger, Seek
-from backend_loop.files import Files
+from backend_loop.files import Files, FilesTooLargeError
 from backend_loop.ledger import KEPT
 from backend_loop.services import ServiceUnavailable
 from backend_loop.store import LapsedError
@@ -155,8 +155,8 @@ async def test_an_author_says_what_is_wrong_with_all(desk: Desk, run: Run) -> No
 
 
 @both
-@pytest.mark.parametrize("error", [LapsedError("the lease has run out"), DeadlinePassedError()])
-async def test_lease_and_deadline_are_no_failure_of_an_item(desk: Desk, run: Run, error: Exception) -> None:
+@pytest.mark.parametrize("error", [LapsedError(), DeadlinePassedError(), FilesTooLargeError()], ids=repr)
+async def test_why_the_run_may_not_go_on_is_no_failure_of_an_item(desk: Desk, run: Run, error: Exception) -> None:
     def work(item: int, _key: str) -> None:
         if item == 3:
             raise error
