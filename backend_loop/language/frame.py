@@ -45,6 +45,7 @@ class Frame:
         change: more (``+``) or less (``-``) of it, by the number where there is one.
         closed: the number is how far it is to be closed.
         moved: it is something that can be raised and lowered.
+        stopped: it is to stop what it does; that is `OFF` of what can be off, and does not close a blind.
         state: what is asked to be so.
         short: it says no verb: "the lamp off", which after a question is one too.
         asked: it begins a question, which goes on in the next clause.
@@ -72,6 +73,7 @@ class Frame:
     change: str | None = None
     closed: bool = False
     moved: bool = False
+    stopped: bool = False
     state: str | None = None
     short: bool = False
     asked: bool = False

@@ -231,6 +231,7 @@ def _own(reading: Reading, book: NameBook) -> Frame:
         change=change,
         closed="closed" in slots,
         moved="moved" in slots,
+        stopped="stop" in slots,
         state=slots.get("state"),
         short="short" in slots,
         asked="asked" in slots,

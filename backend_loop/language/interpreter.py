@@ -225,7 +225,10 @@ class _Reader:
         """What is told to somebody else, too: "the bedroom as well"; None: it is a sentence like any other."""
         said = list(self._tongue.too.finditer(whole))
         strongly = any(one["weak"] is None for one in said)
-        return self._told(self._tongue.too.sub("", text), around, strongly=strongly) if said else None
+        told = self._told(self._tongue.too.sub("", text), around, strongly=strongly) if said else None
+        if told and self._tongue.wonders.search(whole) and any(wish.mission != "device.query" for wish in told[0]):
+            raise Puzzle("not_understood")  # whether it is so, or is to be so
+        return told
 
     def _told(self, who: str, around: Around, *, strongly: bool) -> tuple[list[Wish], bool] | None:
         """What somebody is told of whom nothing else is said than who it is."""
@@ -271,8 +274,8 @@ class _Reader:
                 if (said := self._paused(text)) is None:
                     raise
                 frames = said
-        if any(frame.verb == Verb.BARE for frame in frames):
-            raise Puzzle("not_understood")  # to be asked which lamp is of no use where nothing is wanted of it
+        if any(frame.verb == Verb.BARE or (frame.stopped and frame.kind in ("cover", "lock")) for frame in frames):
+            raise Puzzle("not_understood")  # to be asked which is of no use where it can be told nothing
         if any(frame.borrowed for frame in frames):  # "turn it off, the hall light"
             around = replace(around, last=())
         around = replace(around, felt=any(map(self._tongue.aside.match, clauses.texts)))
@@ -333,7 +336,10 @@ class _Reader:
         """One clause by itself: a scene's phrase, or a sentence of the grammar."""
         if (scene := self._phrase(text)) is not None:
             return Frame(Verb.SCENE, scene=scene)
-        return self._known(text, stock)
+        frame = self._known(text, stock)
+        if frame is not None and frame.it is not None and frame.verb != Verb.LOOK and self._tongue.told_of.match(text):
+            return None  # 他关了: somebody has done so
+        return frame
 
     def _named_alone(self, text: str) -> Frame | None:
         """Somebody by name: "the bedroom one", whose last word was taken for a number, too."""

@@ -63,8 +63,8 @@ def referred(frame: Frame, around: Around, things: Things) -> tuple[Frame, list[
         return frame, []
     if len(fit) > 1 and frame.it != "many" and not _alike(fit, around.last):
         raise Puzzle("ambiguous", fit)
-    unsure = frame.it is None or around.felt or (_bare_number(told) and domain(fit[0]) != "climate")
-    if unsure and not around.again and (here := _here(told, fit, around.area, things)):
+    unsure = frame.it is None or (_bare_number(told) and domain(fit[0]) != "climate")
+    if (around.felt or (unsure and not around.again)) and (here := _here(told, fit, around.area, things)):
         raise Puzzle("ambiguous", [*fit, *here])
     return told, fit
 

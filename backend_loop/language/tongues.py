@@ -23,6 +23,8 @@ class Tongue:
             end of ``rest``.
         contrary: a ``but`` that begins another command.
         too: that somebody is told what others were told before; `again`: that it goes on with what was spoken of.
+        wonders: it asks for more than it tells by that: "and the bedroom?".
+        told_of: what is told of somebody, and not to him: of "it" it is no command.
         corrected: between what is taken back in the same breath, and what is said instead; `set_to`: what makes a
             sentence of a number that is said instead.
         asked: what makes a question of a few words that are said as one: "the oven on?".
@@ -51,6 +53,8 @@ class Tongue:
     contrary: re.Pattern[str]
     too: re.Pattern[str]
     again: re.Pattern[str]
+    wonders: re.Pattern[str]
+    told_of: re.Pattern[str]
     corrected: re.Pattern[str]
     set_to: str
     asked: str
@@ -171,6 +175,8 @@ _ENGLISH: Final = Tongue(
         |[\s,]*\b(?:too|as\ well|also|likewise)(?=[\s,.!?]*(?:\b(?:please|thanks|thank\ you)\b)?[\s.!?]*$)"""
     ),
     again=re.compile(r"\b(?:again|back|still|more)\b"),
+    wonders=re.compile(r"(?<!please)\?\s*$"),
+    told_of=re.compile(r"(?!)"),
     corrected=_words(
         r"""(?:\s*[,.;!]\s*(?:(?:oh|uh|um|ah|oops)\b[\s,]*)?(?:no|nope|wait|sorry|i\ mean|i\ meant|scratch\ that|
         make\ that)|\s+(?:no\ wait|oh\ no|no\ sorry|i\ mean|i\ meant|scratch\ that|sorry\ i\ mean))
@@ -320,6 +326,8 @@ _CHINESE: Final = Tongue(
         |也(?:是|一样|同样|要|这样)(?:的|吧|了|[\s,，。！!])*$|(?:一样|同样)(?=[\s,，。！!]*$)|也(?=[开关打拉锁调])"""
     ),
     again=re.compile(r"再|还要|还是"),
+    wonders=re.compile(r"(?:呢|(?<![吗好行])[?？])[\s,，。！!?？]*$"),
+    told_of=re.compile(r"^让?[他她]|^它.*了$"),
     corrected=_words(
         r"""[,，。;；!！\s]+(?:哦|噢|啊|哎|呃|嗯)*(?:不对|不是|不不|不|错了|说错了|我说错了|我是说|我说的是|我的意思是|等等|等一下)
         (?:[,，。\s]+(?:不对|不是|说错了|我是说|应该是)?)+(?:是|应该是|我是说)?(?=.)"""

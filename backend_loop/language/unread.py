@@ -17,7 +17,7 @@ def unread(text: str, tongue: Tongue, things: Things) -> Puzzle:
     what = unnamed(text, tongue)
     if what is not None and (there := tongue.there.search(what)) and things.book.spans(there[0]):
         what = what[: there.start()]
-    if tongue.later.search(text) or (what is not None and tongue.denied.search(what)):
+    if tongue.later.search(text) or tongue.told_of.match(text) or (what is not None and tongue.denied.search(what)):
         return Puzzle("not_understood")
     if what is None or any(sign.isdigit() for sign in what) or things.book.spans(what):
         return Puzzle("not_understood")

@@ -123,6 +123,8 @@ def _act(frame: Frame, entity: str) -> Wish:
     else:
         table = _MUSIC if frame.kind == "music" else _ACTIONS.get(kind, {})
         action, value = table.get(frame.verb, ""), None
+        if frame.stopped and kind not in _POWERED:
+            action = ""  # "stop it", of a blind that opens
     try:
         check(action, value)
     except ValueError:

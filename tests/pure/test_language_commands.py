@@ -75,3 +75,31 @@ def test_what_is_said_in_its_place_means_the_same(language: str, text: str, numb
 )
 def test_by_how_much_is_not_to_how_much(text: str, means: str) -> None:
     assert meant(text, "zh") == means
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "stop the bedroom blinds",
+        "stop the blinds",
+        "stop the front door",
+        "窗帘停",
+        "卧室窗帘停",
+        "停止卧室窗帘",
+        "大门停",
+    ],
+)
+def test_to_stop_what_moves_is_not_to_close_it(text: str) -> None:
+    assert meant(text, "en" if text.isascii() else "zh") == "!not_understood"
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("stop the bedroom AC", "turn_off climate.bedroom"),
+        ("卧室空调停了", "turn_off climate.bedroom"),
+        ("stop the speaker", "turn_off media_player.living_room"),
+    ],
+)
+def test_what_can_be_off_is_stopped_by_that(text: str, means: str) -> None:
+    assert meant(text, "en" if text.isascii() else "zh") == means

@@ -32,6 +32,9 @@ BOTH = {"en": "turn on the bedroom AC and the kitchen light", "zh": "打开卧�
         ("打开卧室空调 // 他太冷了，调高一点", "!not_understood"),
         ("打开厨房和门厅的灯 // 把它们都关了", "turn_off light.hall + turn_off light.kitchen"),
         ("打开卧室空调和厨房灯 // 都关了吧", "turn_off climate.bedroom + turn_off light.kitchen"),
+        ("打开厨房灯 // 把他关了", "turn_off light.kitchen"),
+        ("打开厨房灯 // 那个关了吧", "turn_off light.kitchen"),
+        ("打开卧室空调 // 停", "turn_off climate.bedroom"),
     ],
 )
 def test_it_is_what_the_command_before_was_about(text: str, means: str) -> None:
@@ -50,6 +53,8 @@ def test_it_is_what_the_command_before_was_about(text: str, means: str) -> None:
         ("close the bedroom blinds // the kitchen ones as well", "close cover.kitchen"),
         ("打开厨房的灯 // 卧室也是", "turn_on light.bedroom"),
         ("打开卧室空调 // 书房也打开", "turn_on climate.study"),
+        ("打开卧室空调 // 书房也打开好吗？", "turn_on climate.study"),
+        ("turn on the kitchen light // the bedroom too please?", "turn_on light.bedroom"),
         ("卧室几度 // 厨房呢", "look sensor.kitchen temperature"),
     ],
 )
@@ -74,11 +79,34 @@ def test_too_is_told_what_the_command_before_told(text: str, means: str) -> None
         ("打开厨房灯 // 五分钟后关掉它", "!not_understood"),
         ("打开厨房灯 // 我已经把它关了", "!not_understood"),
         ("打开厨房灯 // 卧室也不要", "!not_understood"),
+        ("打开厨房灯 // 他关了", "!not_understood"),
+        ("打开厨房灯 // 他也打开", "!not_understood"),
+        ("打开厨房灯 // 他们都关了", "!not_understood"),
+        ("打开厨房灯 // 它灭了", "!not_understood"),
+        ("锁上大门 // 让她开", "!not_understood"),
+        ("锁上大门 // 它开了", "!not_understood"),
+        ("open the bedroom blinds // stop them", "!not_understood"),
+        ("打开卧室窗帘 // 停", "!not_understood"),
+        ("打开大门 // 把它停掉", "!not_understood"),
         ("打开厨房灯 // 都关了吧", meant("都关了吧", "zh")),
     ],
 )
 def test_what_it_cannot_be_is_read_as_if_nothing_had_been_said_before(text: str, means: str) -> None:
     assert meant(text, "en" if text.isascii() else "zh") == means
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "关掉厨房灯 // 卧室呢",
+        "打开厨房灯 // 烤箱呢？",
+        "打开厨房灯 // 卧室也是？",
+        "打开卧室空调 // 书房也打开？",
+        "turn on the kitchen light // the bedroom too?",
+    ],
+)
+def test_who_asks_about_somebody_else_has_not_told_him(text: str) -> None:
+    assert meant(text, "en" if text.isascii() else "zh") == "!not_understood"
 
 
 @pytest.mark.parametrize(
@@ -98,6 +126,7 @@ def test_of_two_things_it_is_asked_which(language: str, said: str, answer: str) 
         ("bedroom", "make it brighter", "change_brightness light.kitchen 20"),
         ("bedroom", "brighter", "!ambiguous"),
         ("bedroom", "too dark, make it brighter", "!ambiguous"),
+        ("bedroom", "too dark again, make it brighter", "!ambiguous"),
         ("bedroom", "brighter again", "change_brightness light.kitchen 20"),
         ("bedroom", "set it to 22", "!ambiguous"),
         ("kitchen", "brighter", "change_brightness light.kitchen 20"),
