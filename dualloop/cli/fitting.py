@@ -30,8 +30,8 @@ class Column(NamedTuple):
 def fitted(columns: Sequence[Column], widest: Sequence[int], empty: Sequence[bool], room: int) -> dict[int, int]:
     """Which columns are shown, by their place, and how wide each is.
 
-    Those that are empty go before all others; of the others those that may go, one by one, and what stays is cut. Where
-    even that does not fit, what is left is cut below its least.
+    Those that are empty go before anything but an id is cut; of the others those that may go, one by one, and what stays
+    is cut. Where even that does not fit, what is left is cut below its least.
 
     Args:
         columns: all of them.
@@ -41,8 +41,11 @@ def fitted(columns: Sequence[Column], widest: Sequence[int], empty: Sequence[boo
     """
     shown = list(range(len(columns)))
     least = [_least(column, width) for column, width in zip(columns, widest, strict=True)]
-    while _needed(shown, least) > room and (leaving := [n for n in shown if empty[n] or columns[n].goes]):
-        shown.remove(max(leaving, key=lambda n: (empty[n], columns[n].goes)))
+    uncut = [least[n] if column.first else widest[n] for n, column in enumerate(columns)]
+    while _needed(shown, uncut) > room and (leaving := [n for n in shown if empty[n]]):
+        shown.remove(max(leaving, key=lambda n: columns[n].goes))
+    while _needed(shown, least) > room and (leaving := [n for n in shown if columns[n].goes]):
+        shown.remove(max(leaving, key=lambda n: columns[n].goes))
     room -= GAP * (len(shown) - 1)
     widths = {n: min(widest[n], max(room, least[n])) for n in shown}
     _narrow(widths, {n: least[n] for n in shown if columns[n].first}, room)

@@ -59,6 +59,7 @@ def test_an_id_is_cut_before_any_other_is() -> None:
 def test_what_is_empty_goes_before_what_tells_something() -> None:
     assert shown(79, empty=(4,)).keys() == {"MISSION", "STATUS", "STATE", "TYPE", "AGE"}
     assert "TARGET" in shown(131, empty=(4,)), "while there is room it stands, as in a pipe"
+    assert shown(110, empty=(2,)).items() >= {"TYPE": 16, "TARGET": 30}.items(), "and while nothing is cut for it"
 
 
 @given(st.data())
