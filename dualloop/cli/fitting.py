@@ -30,8 +30,8 @@ class Column(NamedTuple):
 def fitted(columns: Sequence[Column], widest: Sequence[int], empty: Sequence[bool], room: int) -> dict[int, int]:
     """Which columns are shown, by their place, and how wide each is.
 
-    Those that are empty go before anything but an id is cut; of the others those that may go, one by one, and what stays
-    is cut. Where even that does not fit, what is left is cut below its least.
+    Those that are empty go before anything but an id is cut; of the others those that may go, one by one, and what
+    stays is cut. Where even that does not fit, what is left is cut below its least.
 
     Args:
         columns: all of them.
