@@ -147,12 +147,17 @@ def test_a_name_in_the_inventory_wins_and_one_name_is_one_device() -> None:
 
 def test_who_is_bound_to_no_name_is_called_by_his_own_in_any_script() -> None:
     one = book()
-    one.hear("zigbee2mqtt/bridge/devices", listed("灯/客厅😀", "灯/卧室", "Ku\u0308che Decke", "😀", "Hall (2)"))
+    names = ("灯/客厅😀", "灯/卧室", "Ku\u0308che Decke", "☀️", "Hall (2)", "ที่", "ทู่", "बैठक", "बाठक")
+    one.hear("zigbee2mqtt/bridge/devices", listed(*names))
     assert {entity: wire.partition("/")[2] for entity, wire in entities(one.devices(), {}).items()} == {
         "light.灯_客厅": "灯/客厅😀",
         "light.灯_卧室": "灯/卧室",
         "light.küche_decke": "Ku\u0308che Decke",
-        "light.zigbee2mqtt": "😀",
+        "light.zigbee2mqtt": "☀️",
+        "light.ที่": "ที่",
+        "light.ทู่": "ทู่",
+        "light.बैठक": "बैठक",
+        "light.बाठक": "बाठक",
         "light.hall_2": "Hall (2)",
     }
 

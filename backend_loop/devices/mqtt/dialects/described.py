@@ -146,8 +146,12 @@ class Described(ABC):
 
 
 def _slug(name: str) -> str:
-    """Of a name in any script its letters and digits, joined."""
-    return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFC", name).lower()).strip("_")
+    """Of a name in any script its letters and digits, joined; with their marks, which are vowels in some."""
+    letters = ""
+    for one in unicodedata.normalize("NFC", name.lower()):
+        is_mark = letters[-1:] not in {"", "_"} and unicodedata.category(one).startswith("M")
+        letters += one if one.isalnum() or is_mark else "_"
+    return re.sub("_+", "_", letters).strip("_")
 
 
 def document(text: str) -> Any:
