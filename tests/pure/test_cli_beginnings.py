@@ -52,7 +52,12 @@ def test_it_is_read_as_people_write_it_and_as_lists_cut_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [ONE, f"{ONE}0", "x", "nonsense", "", "…", "light.kitchen", "../../x", "04客厅客厅客厅客厅"]
+    "text",
+    [
+        pytest.param(ONE, id="a whole id"),  # named, for it is another one in each process that collects
+        pytest.param(f"{ONE}0", id="longer than one"),
+        *("x", "nonsense", "", "…", "light.kitchen", "../../x", "04客厅客厅客厅客厅"),
+    ],
 )
 def test_a_whole_id_and_what_is_none_go_to_the_foreground_as_they_are(text: str) -> None:
     assert canonical(text) is None
