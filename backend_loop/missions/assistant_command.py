@@ -165,9 +165,6 @@ class AssistantCommand(Mission):
         return talk.ended(meaning, ends, _result(tools, text, devices=talk.rows(meaning, ends)), now_ms())
 
 
-NOTHING: Final = Meaning()
-"""What is known of a command that another microphone has heard: there it may mean what is in another room."""
-
 Tools = Toolbox[AssistantCommand.Payload, AssistantCommand.Context]
 
 
@@ -246,10 +243,16 @@ async def _understood(tools: Tools) -> Outcome:
     if meaning.control is not None:
         return _word(tools, "nothing_asked")
     if (same := await _heard_elsewhere(tools)) is not None:
-        if talk.is_command(meaning):
-            await _did(tools, same, NOTHING)  # the next "cancel that" means this one, whichever microphone hears it
+        if talk.is_command(meaning):  # the next "cancel that" means this one, whichever microphone hears it
+            await _did(tools, same, await _wherever(tools))
         return _same(tools, same)
     return await _begin(tools, meaning)
+
+
+async def _wherever(tools: Tools) -> Meaning:
+    """What an utterance means to each microphone that hears it; what it leaves out may be another thing to each."""
+    read = await _read(tools, _text(tools), None)
+    return read if all(wish.mission == "device.control" for wish in read.wishes) else Meaning()
 
 
 async def _settled(tools: Tools, outcome: Outcome) -> Outcome:

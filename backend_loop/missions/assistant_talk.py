@@ -85,7 +85,7 @@ def spoken_of(last: Any, at_ms: int, home: Inventory) -> list[Wish]:
 
     It may have been written by an older or a newer version, and the home may be another one since.
     """
-    if not isinstance(last, Mapping) or not isinstance(said := last.get("at"), int) or at_ms - said > IT_S * 1000:
+    if not isinstance(last, Mapping) or not isinstance(said := last.get("at"), int) or abs(at_ms - said) > IT_S * 1000:
         return []
     try:
         wishes = [Wish.model_validate(one) for one in last.get("wishes") or ()]

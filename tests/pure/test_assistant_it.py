@@ -43,6 +43,26 @@ async def test_what_is_dangerous_is_confirmed_by_whatever_word_it_is_called() ->
     assert acts(mission) == [(LOCK, "unlock", None)]
 
 
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("turn on the kitchen light", [LAMP]),
+        ("turn on the light", []),
+        ("turn it off", []),
+        ("are the lights on", []),
+    ],
+)
+async def test_what_another_microphone_has_heard_is_it_where_it_can_mean_nothing_else(text: str, means: Any) -> None:
+    mission = bench().accept({"text": text}, session="s", area="hall")
+    sessions, now_ms = KitSessions(mission._world), mission._world.time.now_ms()
+    await sessions.did("default", "s", "before", about(LOCKED, now_ms - 1000))
+    await sessions.hear("default", f"{text} ", "another microphone", "theirs", now_ms)
+    await asyncio.to_thread(mission.run)
+    assert (result(mission)["same_as"], acts(mission)) == ("theirs", [])
+    session = await sessions.meet("default", "s", "the next", area=None, language=None)
+    assert [wish["entity"] for wish in session.last["wishes"]] == means
+
+
 async def test_who_dies_and_reads_it_again_means_the_same() -> None:
     mission = await after(LIT, "the hall too")
     (kept,) = mission._world.sessions.sessions.values()
@@ -70,6 +90,7 @@ def test_it_is_forgotten_once_others_may_have_come() -> None:
     kept = about(LIT, 1_000_000)
     assert spoken_of(kept, 1_000_000 + round(IT_S * 1000), demonstration()) == LIT.wishes
     assert spoken_of(kept, 1_000_001 + round(IT_S * 1000), demonstration()) == []
+    assert spoken_of(kept, 999_999 - round(IT_S * 1000), demonstration()) == [], "the clock was put back since"
 
 
 @pytest.mark.parametrize("text", ["good night", "turn on the light", "pink elephants"])
