@@ -29,10 +29,10 @@ async def waiting_hub(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hub]:
     async def hear() -> None:
         await asyncio.Event().wait()
 
-    hub._reading = asyncio.create_task(hear())
+    reading = hub._reading = asyncio.create_task(hear())
     yield hub
-    hub._reading.cancel()
-    await asyncio.wait({hub._reading})
+    reading.cancel()
+    await asyncio.wait({reading})
 
 
 async def test_a_broker_is_waited_for_as_long_as_it_sends_what_it_has_retained(
@@ -116,3 +116,18 @@ def test_a_later_mark_shows_that_what_was_before_an_earlier_one_has_come() -> No
     for mark, comes in (("6", False), ("7" * 5_000, False), ("seven", False), ("8", True)):
         hub._take(hub._own, mark, retained=False)
         assert hub._mark.is_set() is comes
+
+
+async def test_a_good_bye_that_trips_the_library_keeps_nobody_from_being_heard_again(waiting_hub: Hub) -> None:
+    async def trips() -> None:
+        raise ValueError("no such topic")
+
+    config = '{"unique_id": "plug", "state_topic": "plug/state", "command_topic": "plug/set"}'
+    waiting_hub._take("homeassistant/switch/plug/config", config, retained=True)
+    waiting_hub._take_in()
+    (line,) = waiting_hub.lines.values()
+    line.there.set()
+    waiting_hub._client = cast("aiomqtt.Client", Messages(waiting_hub))
+    waiting_hub._session.push_async_callback(trips)
+    await waiting_hub.close()
+    assert not line.there.is_set()

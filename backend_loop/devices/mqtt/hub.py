@@ -148,12 +148,12 @@ class Hub:
         if reading is not None:
             reading.cancel()
             await asyncio.wait({reading})
-        with contextlib.suppress(aiomqtt.MqttError):
-            await self._session.aclose()
-        self._session = contextlib.AsyncExitStack()
         if client is not None:
             for line in self.lines.values():
                 line.lose_touch()
+        session, self._session = self._session, contextlib.AsyncExitStack()
+        with contextlib.suppress(Exception):  # the library hands on what it trips over amid a good-bye
+            await session.aclose()
 
     async def _once(self) -> Answer:
         """Hear for a while; connect first where that is to be done."""
