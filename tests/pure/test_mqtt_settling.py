@@ -85,9 +85,14 @@ def settled(hub: Hub, messages: Messages) -> Awaitable[None]:
     return asyncio.wait_for(hub._settle(cast("aiomqtt.Client", messages)), 60)
 
 
-async def test_a_mark_that_is_lost_costs_no_other_mark(waiting_hub: Hub) -> None:
+async def test_a_mark_that_is_lost_costs_no_other_mark_and_is_told(
+    waiting_hub: Hub, caplog: pytest.LogCaptureFixture
+) -> None:
+    await settled(waiting_hub, Messages(waiting_hub))
+    assert not caplog.messages
     await settled(waiting_hub, Messages(waiting_hub, drops=1))
     assert waiting_hub._hears_itself
+    assert "max_queued_messages 0" in caplog.text
     await settled(waiting_hub, Messages(waiting_hub, drops=2))
     assert not waiting_hub._hears_itself, "one that never comes may be forbidden"
 

@@ -254,7 +254,9 @@ def _unreachable(entity: str, line: Line) -> DeviceUnreachable:
     """Of one that does not answer, with what is known about why."""
     if line.gone_at is not None:
         since = rfc3339(line.gone_at)
-        return DeviceUnreachable(f"{entity} is not announced to the MQTT broker since {since}, and does not answer")
+        return DeviceUnreachable(
+            f"{entity} has not been announced to the MQTT broker since {since}, and does not answer"
+        )
     return DeviceUnreachable(
         f"{entity} is offline, says {line.offline}" if line.offline else f"{entity} gave no answer"
     )

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from itertools import count
+from itertools import count, islice
 from typing import Final
 from uuid import uuid4
 
@@ -228,13 +228,11 @@ class Hub:
         if not self._hears_itself:
             return
         self._mark.clear()
-        self._settling = None
-        for lost in range(MARKS):
-            mark = next(self._marks)
-            self._settling = self._settling or mark
+        self._settling = first = next(self._marks)
+        for mark in (first, *islice(self._marks, MARKS - 1)):
             await client.publish(self._own, str(mark).encode(), qos=0)
             if await self._answered(self._mark.wait(), lambda: self._recalled):
-                if lost:
+                if self._settling != first:
                     log.warning("broker has dropped messages, maybe of devices", broker=str(self.url), instead=DROPS)
                 return
         self._hears_itself = False  # it may be forbidden: then nobody waits for a mark
@@ -377,7 +375,8 @@ class Hub:
     def _came_back(self, mark: str) -> None:
         self._hears_itself = True
         told = number(mark)
-        if told is not None and self._settling is not None and told >= self._settling:  # what came before a later one
+        if not self._mark.is_set() and told is not None and self._settling is not None and told >= self._settling:
+            self._settling = int(told)  # also a later one: what was to come before the first has come, or is lost
             self._mark.set()
         if (look := self._asking.get(mark)) is not None:
             look.posed = True
