@@ -256,6 +256,8 @@ class _Reader:
             if puzzle.problem not in _ASKED:
                 return None
             before = []
+        if control(said[1], self._tongue):
+            raise Puzzle("not_understood")  # "no, stop" stops no music
         around = replace(around, last=tuple(before), again=True)
         return self._told(said[1], around, strongly=False) or self._wishes(said[1], around)
 

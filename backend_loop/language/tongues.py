@@ -179,8 +179,10 @@ _ENGLISH: Final = Tongue(
     told_of=re.compile(r"(?!)"),
     corrected=_words(
         r"""(?:\s*[,.;!]\s*(?:(?:oh|uh|um|ah|oops)\b[\s,]*)?(?:no|nope|wait|sorry|i\ mean|i\ meant|scratch\ that|
-        make\ that)|\s+(?:no\ wait|oh\ no|no\ sorry|i\ mean|i\ meant|scratch\ that|sorry\ i\ mean))
-        (?:[\s,]+(?:no|wait|sorry|i\ mean|i\ meant|scratch\ that|make\ that|not\ that))*[\s,]+"""
+        make\ that(?=\ (?:the|my)\b))|(?<=\d),\ make\ that
+        |\s+(?:no\ wait|oh\ no|no\ sorry|i\ mean|i\ meant|scratch\ that|sorry\ i\ mean))
+        (?:[\s,]+(?:no|wait|sorry|i\ mean|i\ meant|scratch\ that|make\ that|not\ that))*
+        (?:(?<!\bno)[\s,]+|\s*,\s*|\ (?=(?:the|my|turn|switch|open|close|set|lock)\b|\d))"""
     ),
     set_to="set it to {}",
     asked="is {}",
