@@ -19,6 +19,7 @@ from backend_loop.speech.sphinx import Sphinx
 from backend_loop.speech.whisper import Whisper
 from shared.home import Area, Inventory
 from shared.settings import Settings
+from tests import ears
 from tests.processes.proc import gone
 from tests.speech_scores import AUDIO, HOME
 from tests.waiting import eventually
@@ -75,6 +76,7 @@ async def test_what_it_refuses_comes_with_its_code_and_what_it_cannot_do_is_said
     assert (await sound(one, speech(), RATE))["pcm"], "and all the while it is the same process's turn"
 
 
+@ears.wanted
 async def test_a_process_that_dies_costs_one_utterance(one: SpeechProcesses) -> None:
     await sound(one, speech(), RATE)
     pid = pid_of(one)
@@ -102,6 +104,7 @@ async def busy(pid: int) -> None:
     await eventually(lambda: ticks() > before + 5, what="the process computes")
 
 
+@ears.wanted
 async def test_who_waits_no_longer_ends_it_and_the_next_one_is_listened_to(one: SpeechProcesses) -> None:
     await sound(one, speech(), RATE)
     pid = pid_of(one)
@@ -144,6 +147,7 @@ async def test_who_leaves_amid_his_speech_leaves_the_others_their_process_and_no
     assert (one._children._all, one._shared, gone(pid)) == (set(), set(), True)
 
 
+@ears.wanted
 async def test_the_event_loop_goes_on_while_it_listens(one: SpeechProcesses) -> None:
     await listened(one, speech())
     asking = asyncio.ensure_future(listened(one, speech() * 4))
@@ -158,6 +162,7 @@ async def test_the_event_loop_goes_on_while_it_listens(one: SpeechProcesses) -> 
     assert longest < (last - began) / 3, "the loop was held up"
 
 
+@ears.wanted
 async def test_a_change_of_the_home_is_heard_at_once(one: SpeechProcesses) -> None:
     homes = [HOME, Inventory(areas=[Area(id="den", names={"en": ["den"]})])]
     engine = Sphinx(one, lambda: homes[0])

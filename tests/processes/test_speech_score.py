@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from shared.settings import Settings
+from tests import ears
 from tests.speech_scores import scores, table, whisper_dir
 
 EMBEDDED = 19
@@ -15,6 +16,7 @@ WHISPER = {"en": 18, "zh": 9}
 """Of 20 and of 10: base, int8, after repair; measured were 19 and 10, and a thread more or less changes one."""
 
 
+@ears.wanted
 async def test_the_embedded_engine_understands_the_english_recordings() -> None:
     found = await scores(Settings(speech_engine="sphinx"), "en")
     said = table("embedded, en", found)

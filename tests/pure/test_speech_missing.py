@@ -2,6 +2,7 @@
 
 import sys
 from base64 import b64encode
+from importlib.util import find_spec
 
 import pytest
 from packaging.requirements import Requirement
@@ -9,7 +10,7 @@ from packaging.requirements import Requirement
 from backend_loop.speech.activity import FRAME_BYTES, Ear, speech_in
 from backend_loop.speech.refusal import Refusal
 from backend_loop.speech.sphinx_child import answer
-from dualloop.doctor.speech import speech
+from dualloop.doctor.speech import PARTS, speech
 from shared.settings import Settings
 from tests import compose
 
@@ -60,3 +61,12 @@ def test_what_cannot_be_had_without_a_compiler_is_left_out(python: str, machine:
     pinned = [Requirement(line) for line in (ROOT / "requirements.lock").read_text().splitlines()]
     without = {one.name for one in pinned if one.marker and not one.marker.evaluate(where)}
     assert without - {"async-timeout", "colorama", "numpy"} == left_out
+
+
+def test_nothing_is_missing_here_that_is_pinned_for_here() -> None:
+    """Else the tests that want the embedded engine would be left out without anybody's noticing."""
+    pinned = [Requirement(line) for line in (ROOT / "requirements.lock").read_text().splitlines()]
+    parts = [one for one in pinned if one.name.replace("-", "_") in PARTS]
+    assert len(parts) == len(PARTS)
+    for one in parts:
+        assert (find_spec(one.name.replace("-", "_")) is not None) is (one.marker is None or one.marker.evaluate())

@@ -26,7 +26,7 @@ import httpx
 import pytest
 
 from shared.settings import Settings
-from tests import readme_tables
+from tests import ears, readme_tables
 from tests.forge import Forked, forked
 from tests.forge.shell import dualloop_in_shells
 from tests.ports import unused_port
@@ -168,6 +168,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
             reader.stops()
 
 
+@ears.wanted
 @pytest.mark.timeout(900)
 def test_a_reader_who_types_it_all_in_sees_what_is_shown(reader: Reader) -> None:
     for block in BLOCKS:

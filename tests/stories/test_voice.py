@@ -15,6 +15,7 @@ import redis
 from dualloop.client import Client
 from shared import keys
 from shared.clock import parse_rfc3339
+from tests import ears
 from tests.home import Home
 from tests.stories.furnished import furnished
 from tests.stories.stack import Stack
@@ -68,6 +69,7 @@ def kept(store: redis.Redis) -> list[bytes]:
 # Said and done
 
 
+@ears.wanted
 async def test_a_recording_is_heard_done_and_answered_by_what_was_seen(
     home: Home, client: httpx.AsyncClient, store: redis.Redis
 ) -> None:
@@ -87,6 +89,7 @@ async def test_a_recording_is_heard_done_and_answered_by_what_was_seen(
     assert children == {"speech.transcribe", "device.control"}
 
 
+@ears.wanted
 async def test_a_form_and_samples_without_a_header_are_heard_as_well(home: Home, client: httpx.AsyncClient) -> None:
     form = {"file": ("said.wav", recording("en02-a"), "audio/wav")}
     with wave.open(io.BytesIO(recording("en02-a"))) as file:
@@ -99,6 +102,7 @@ async def test_a_form_and_samples_without_a_header_are_heard_as_well(home: Home,
     assert [done["result"]["text"] for done in (by_form, bare)] == ["The bedroom light is off."] * 2
 
 
+@ears.wanted
 async def test_the_ack_comes_at_once_and_the_session_remembers(home: Home, client: httpx.AsyncClient) -> None:
     said = {"session": "voice session", "area": "kitchen", "priority": "normal", "deadline_s": "60", "locale": "en"}
     answer = await client.post("/v1/voice", content=recording("en01-b"), params=said)
@@ -115,6 +119,7 @@ async def test_the_ack_comes_at_once_and_the_session_remembers(home: Home, clien
     assert answered["result"]["text"] == "The kitchen light is off."
 
 
+@ears.wanted
 @pytest.mark.usefixtures("home")
 async def test_the_same_key_is_the_same_command(client: httpx.AsyncClient, store: redis.Redis) -> None:
     key = {"idempotency-key": "said-once"}
@@ -133,6 +138,7 @@ async def test_the_same_key_is_the_same_command(client: httpx.AsyncClient, store
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
 
 
+@ears.wanted
 async def test_two_satellites_that_hear_one_utterance_switch_once(home: Home, client: httpx.AsyncClient) -> None:
     ends, apart_ms = list[Document](), 1_000
     for _ in range(5):  # again where the machine was so slow that it came within no second
@@ -238,6 +244,7 @@ async def test_a_recording_whose_command_never_came_goes_by_itself(stack: Stack,
 # By client and command line
 
 
+@ears.wanted
 @pytest.mark.usefixtures("home")
 async def test_the_client_sends_recordings(stack: Stack) -> None:
     async with Client(stack.url) as client:
@@ -246,6 +253,7 @@ async def test_the_client_sends_recordings(stack: Stack) -> None:
     assert done["result"]["text"] == "The living room light is on."
 
 
+@ears.wanted
 @pytest.mark.usefixtures("home")
 async def test_the_command_line_sends_files(stack: Stack, tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, DUALLOOP_URL=stack.url)

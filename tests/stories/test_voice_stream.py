@@ -11,6 +11,7 @@ import redis
 import soxr  # type: ignore[import-untyped]
 import websockets
 
+from tests import ears
 from tests.home import Home
 from tests.stories.furnished import furnished
 from tests.stories.spoken import RATE, left, samples, silence, slices, speak, understood, voice
@@ -37,6 +38,7 @@ def store(module_redis_url: str) -> Iterator[Any]:
         yield store
 
 
+@ears.wanted
 async def test_what_is_said_is_understood_done_and_answered_by_what_was_seen(
     stack: Stack, home: Home, store: Any
 ) -> None:
@@ -59,6 +61,7 @@ async def test_what_is_said_is_understood_done_and_answered_by_what_was_seen(
     await eventually(lambda: not left(store), what="nothing of it is left")
 
 
+@ears.wanted
 async def test_one_after_the_other_on_one_socket_each_by_its_own_ref(stack: Stack, home: Home) -> None:
     async with talking(voice(stack, "")) as talk:
         for n, (name, text) in enumerate([("en01-a", "The living room light is on."), ("en01-b", "was on already.")]):
@@ -77,6 +80,7 @@ async def test_one_after_the_other_on_one_socket_each_by_its_own_ref(stack: Stac
     assert home.look(LIVING_ROOM)["value"]["power"] == "on"
 
 
+@ears.wanted
 async def test_samples_come_at_any_rate_and_frames_may_end_amid_one(stack: Stack) -> None:
     pcm = soxr.resample(np.frombuffer(samples("en01-a"), "<i2"), RATE, 48_000).astype("<i2").tobytes()
     async with talking(voice(stack, "locale=en&rate=48000")) as talk:
