@@ -52,7 +52,7 @@ class Plan:
 
 
 def stages(plan: Plan) -> list[list[Part]]:
-    """Foreground, background, what is simulated, the broker, Redis: so they stop; the graces add up to the drain.
+    """Foreground, background, what is simulated, the broker, Redis: so they stop; a long drain is shared among them.
 
     The home says good-bye by the broker, so that goes after it.
     """
@@ -61,7 +61,8 @@ def stages(plan: Plan) -> list[list[Part]]:
 
     def python(command: str, share: float, ready: str, name: str = "", **more: str) -> Part:
         grace_s = max(LEAST_GRACE_S, share * drain)
-        own_s = max(grace_s - 1, grace_s / 2)  # done a little before it would be killed
+        # what it was given, and not all of the least grace; and it is done a little before it would be killed
+        own_s = min(share * drain, max(grace_s - 1, grace_s / 2))
         env = common | more | {"DUALLOOP_DRAIN_S": str(own_s)}
         log = None if plan.verbose else log_path(settings.state_dir, name or command)
         return Part(name or command, (sys.executable, "-m", "dualloop", command), env, ready, log, grace_s)

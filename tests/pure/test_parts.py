@@ -51,6 +51,14 @@ def test_who_has_little_to_do_at_the_end_gets_the_time_that_a_busy_machine_takes
     assert min(part.grace_s for part in parts(tmp_path).values()) >= 5
 
 
+@pytest.mark.parametrize("drain_s", [0.5, 20, 600])
+def test_nobody_drains_for_longer_than_was_said_nor_until_he_is_killed(tmp_path: Path, drain_s: float) -> None:
+    found = parts(tmp_path, drain_s=drain_s).values()
+    own = {part.name: float(part.env["DUALLOOP_DRAIN_S"]) for part in found}
+    assert max(own.values()) <= drain_s
+    assert all(own[part.name] <= part.grace_s - 1 for part in found)
+
+
 def test_a_port_that_nobody_named_is_none_that_a_client_could_be_given() -> None:
     for _ in range(20):
         assert free_port("127.0.0.1") in SERVER_PORTS
