@@ -111,8 +111,8 @@ async def test_devices_that_chat_keep_nobody_waiting_for_a_mark_that_does_not_co
 async def test_no_two_kinds_of_announcements_are_under_way_together(waiting_hub: Hub) -> None:
     messages = Messages(waiting_hub)
     await settled(waiting_hub, messages)
-    for topic in waiting_hub._book.topics:
-        assert messages.said[messages.said.index(topic) + 1] == "mark"
+    for kind in waiting_hub._book.topics:
+        assert messages.said[messages.said.index(kind[-1]) + 1] == "mark"
 
 
 def test_a_later_mark_shows_that_what_was_before_an_earlier_one_has_come() -> None:

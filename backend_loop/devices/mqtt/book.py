@@ -27,11 +27,12 @@ class Book:
         self._discovered = dict[str, discovery.DiscoveredDevice]()
 
     @property
-    def topics(self) -> list[str]:
-        """Where announcements are made."""
+    def topics(self) -> list[tuple[str, ...]]:
+        """Where announcements are made, those of each kind together."""
         kinds = [f"{self._prefix}/{component}" for component in discovery.COMPONENTS]
-        configs = [f"{kind}/{place}/config" for kind in kinds for place in ("+", "+/+")]
-        return [*(f"{base}/bridge/devices" for base in self._bases), f"{tasmota.BASE}/discovery/+/+", *configs]
+        configs = [(f"{kind}/+/config", f"{kind}/+/+/config") for kind in kinds]
+        bridges = tuple(f"{base}/bridge/devices" for base in self._bases)
+        return [(*bridges, f"{tasmota.BASE}/discovery/+/+"), *configs]
 
     def hear(self, topic: str, text: str) -> bool:
         """A message; whether it was an announcement."""

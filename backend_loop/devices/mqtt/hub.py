@@ -209,8 +209,8 @@ class Hub:
         self._retained.clear()
         self._reminded, self._hears_itself = False, True
         await self._subscribe(client, [self._own, f"{ACTS}/#", f"{ANSWERS}/#"])
-        for topic in self._book.topics:  # not all at once: that may be more than a broker keeps for a slow listener
-            await self._subscribe(client, [topic])
+        for topics in self._book.topics:  # not all at once: that may be more than a broker keeps for a slow listener
+            await self._subscribe(client, topics)
             await self._marked(client)
         self._take_in()
         self._rest_s = 0.0
