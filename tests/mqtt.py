@@ -8,6 +8,7 @@ async with wire(mqtt_url) as lamp:
 
 import asyncio
 import contextlib
+import getpass
 import json
 import shutil
 import socket
@@ -57,7 +58,8 @@ class Broker:
         self.port = unused_port()
         self.url = f"mqtt://{LOCAL}:{self.port}"
         self._config = folder / "mosquitto.conf"
-        own = {"allow_anonymous": "true", **settings}
+        # of root's it makes another user's process, which would not end with the tests where they are killed
+        own = {"allow_anonymous": "true", "user": getpass.getuser(), **settings}
         lines = "".join(f"{name} {value}\n" for name, value in own.items())
         self._config.write_text(CONFIG.format(port=self.port) + lines)
         self.process: subprocess.Popen[bytes] | None = None
