@@ -1,7 +1,6 @@
 """What was under way to us when a device was asked is no answer, and who was overtaken on his way does not act."""
 
 import asyncio
-import getpass
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,7 @@ async def test_a_broker_that_keeps_us_from_hearing_ourselves_costs_no_device(
     monkeypatch.setattr(hub, "SETTLE_S", 0.1)
     rules = tmp_path / "rules"
     rules.write_text(f"topic readwrite {BASE}/#\ntopic write dualloop/#\n")
-    with running_mosquitto(acl_file=str(rules), user=getpass.getuser()) as broker:
+    with running_mosquitto(acl_file=str(rules)) as broker:
         async with lamp_on(broker.url), devices_on(broker.url) as devices:
             reading = await devices.observe(LAMP, deadline=soon(60))
             assert not devices._hub._hears_itself

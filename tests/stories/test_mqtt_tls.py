@@ -1,6 +1,5 @@
 """A broker over TLS: with a certificate that is trusted all goes as without, with another one nobody is told a word."""
 
-import getpass
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -36,7 +35,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def secure(certificate: tuple[Path, Path]) -> Iterator[str]:
     """URL of a broker that speaks TLS alone."""
     cert, key = map(str, certificate)
-    with running_mosquitto(certfile=cert, keyfile=key, user=getpass.getuser()) as broker:
+    with running_mosquitto(certfile=cert, keyfile=key) as broker:
         yield broker.url.replace("mqtt://", "mqtts://")
 
 

@@ -1,6 +1,5 @@
 """A real broker, and a client that plays devices: what the stories of MQTT devices stand on."""
 
-import getpass
 import subprocess
 import time
 from collections.abc import Iterator
@@ -47,7 +46,7 @@ def locked_mosquitto(tmp_path: Path) -> Iterator[Broker]:
     """A broker that lets in nobody but ``home``, whose password is ``a/b@c``."""
     passwords = tmp_path / "passwords"
     subprocess.run(["mosquitto_passwd", "-b", "-c", passwords, "home", "a/b@c"], check=True)
-    with running_mosquitto(allow_anonymous="false", password_file=str(passwords), user=getpass.getuser()) as broker:
+    with running_mosquitto(allow_anonymous="false", password_file=str(passwords)) as broker:
         yield broker
 
 
