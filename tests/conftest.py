@@ -154,6 +154,17 @@ def module_redis_url() -> Iterator[str]:
 
 
 @pytest.fixture
+def unheard(module_redis_url: str) -> None:
+    """What the module's tests have said so far counts no more.
+
+    Else the same, said in another session within a second, is the same command: two microphones heard it.
+    """
+    with redis.Redis.from_url(module_redis_url) as client:
+        for key in client.scan_iter("dl:*:heard:*"):
+            client.delete(key)
+
+
+@pytest.fixture
 def start_redis() -> Iterator[StartRedis]:
     """Start a server for this test alone, to stop, kill or misconfigure: ``start_redis("--maxmemory", "2mb")``."""
     with contextlib.ExitStack() as stack:

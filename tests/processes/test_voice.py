@@ -18,6 +18,8 @@ from tests.stories.stack import Stack
 from tests.waiting import eventually
 from tests.webhook_receiver import Receiver, receiving, silence, status
 
+pytestmark = pytest.mark.usefixtures("unheard")
+
 SAID: Final = (Path(__file__).parent.parent / "audio" / "en01-a.wav").read_bytes()
 LAMP, LOCK = "light.kitchen", "lock.front_door"
 

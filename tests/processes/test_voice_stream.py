@@ -26,6 +26,8 @@ from tests.stories.talk import Talk, talking
 from tests.waiting import eventually
 from tests.webhook_receiver import Delivery, Receiver, receiving, status
 
+pytestmark = pytest.mark.usefixtures("unheard")
+
 LAMP: Final = "light.kitchen"
 SAID: Final = samples("en01-a")
 HALF: Final = len(SAID) // 4 * 2

@@ -1,7 +1,4 @@
-"""What is said in words, over every transport, to real processes and a home: done, asked back, cancelled, answered.
-
-No two of these tests say the same from two sessions, unless they mean it: within a second that would be one command.
-"""
+"""What is said in words, over every transport, to real processes and a home: done, asked back, cancelled, answered."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,6 +18,8 @@ from tests.stories.speaker import Speaker, outcomes, text
 from tests.stories.stack import Stack
 from tests.stories.talk import talking
 from tests.stories.terminal import Terminal
+
+pytestmark = pytest.mark.usefixtures("unheard")
 
 AC, LOCK = "climate.living_room", "lock.front_door"
 KITCHEN, HALL, STUDY, BEDROOM = "light.kitchen", "light.hall", "light.study", "light.bedroom"

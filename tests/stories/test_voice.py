@@ -22,6 +22,8 @@ from tests.stories.stack import Stack
 from tests.stories.terminal import Terminal
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("unheard")
+
 AUDIO: Final = Path(__file__).parent.parent / "audio"
 LIVING_ROOM, BEDROOM = "light.living_room", "light.bedroom"
 CURL: Final = {"content-type": "application/x-www-form-urlencoded"}

@@ -19,6 +19,8 @@ from tests.stories.stack import Stack
 from tests.stories.talk import Talk, talking
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("unheard")
+
 LIVING_ROOM: Final = "light.living_room"
 
 
