@@ -10,6 +10,7 @@ from dualloop.doctor import examine
 from shared import keys
 from shared.file_lock import try_lock
 from shared.settings import Settings
+from tests import ears
 from tests.conftest import SERVERS, StartRedis
 from tests.stories.stack import running
 from tests.stories.terminal import Said, Terminal
@@ -36,6 +37,7 @@ def _left_by_one_that_had_its_port(folder: Path) -> None:
     own.with_name("background-ffffffffffff.port").write_text(own.read_text())
 
 
+@ears.wanted
 async def test_a_sound_system_passes_and_each_part_that_goes_is_named(start_redis: StartRedis, tmp_path: Path) -> None:
     server = start_redis("--appendonly", "yes")
     async with running(server.url, tmp_path) as stack:
@@ -145,6 +147,7 @@ def test_a_redis_that_is_there_and_does_not_answer_is_not_told_as_none(tmp_path:
     assert told() == none
 
 
+@ears.wanted
 async def test_it_says_which_engine_hears_and_whether_it_listens(tmp_path: Path) -> None:
     embedded = await Terminal(tmp_path, DUALLOOP_PORT="9").run("doctor", "--json")
     assert (levels(embedded)["speech"], "English" in about(embedded, "speech")) == ("ok", True)
