@@ -234,7 +234,7 @@ async def test_b29_a_long_poll_does_not_hold_up_a_process_that_goes(redis_url: s
         running(redis_url, tmp_path, DUALLOOP_MAX_WAIT_S="600") as stack,
         httpx.AsyncClient(trust_env=False, timeout=600) as http,
     ):
-        command = {"type": "test.patient", "payload": {"wait_s": 600}}
+        command = {"type": "test.patient", "payload": {"sleep_s": 600}}
         # not by a socket: it would be watched from the start, and a poll that waits not be seen
         sent = await http.post(f"{stack.url}/v1/commands", json=command)
         correlation_id = sent.json()["correlation_id"]
