@@ -78,6 +78,19 @@ async def answered(talk: Talk, home: Home, before: int) -> None:
     assert len(home.acts(LAMP)) == before + 1
 
 
+def hears_late(speech: Receiver, text: str) -> asyncio.Event:
+    """The engine understands this next, once the event is set."""
+    heard = asyncio.Event()
+
+    async def late(receiver: Receiver, writer: asyncio.StreamWriter) -> None:
+        await heard.wait()
+        await hears(text)(receiver, writer)
+
+    speech.deliveries.clear()
+    speech.answers.append(late)
+    return heard
+
+
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("how", ["killed", "stopped", "its child killed"])
 async def test_who_listens_dies_and_what_was_said_is_understood_all_the_same(
@@ -178,14 +191,7 @@ async def test_where_nobody_listens_who_speaks_is_told_within_two_seconds(stack:
 async def test_what_was_said_to_its_end_is_understood_and_taken_in_before_a_foreground_goes(
     stack: Stack, home: Home, speech: Receiver
 ) -> None:
-    heard, before = asyncio.Event(), len(home.acts(LAMP))
-
-    async def late(receiver: Receiver, writer: asyncio.StreamWriter) -> None:
-        await heard.wait()
-        await hears("turn on the kitchen light")(receiver, writer)
-
-    speech.deliveries.clear()
-    speech.answers.append(late)
+    before, heard = len(home.acts(LAMP)), hears_late(speech, "turn on the kitchen light")
     async with talking(voice(stack)) as talk:
         await speak(talk, SAID)
         await talk.say("end")
@@ -206,14 +212,7 @@ async def test_what_was_said_to_its_end_is_understood_and_taken_in_before_a_fore
 async def test_an_open_microphone_may_send_on_while_a_slow_engine_listens_to_what_was_said(
     stack: Stack, home: Home, store: Any, speech: Receiver
 ) -> None:
-    heard, before = asyncio.Event(), len(home.acts(LAMP))
-
-    async def late(receiver: Receiver, writer: asyncio.StreamWriter) -> None:
-        await heard.wait()
-        await hears("turn on the kitchen light")(receiver, writer)
-
-    speech.deliveries.clear()
-    speech.answers.append(late)
+    before, heard = len(home.acts(LAMP)), hears_late(speech, "turn on the kitchen light")
     async with talking(voice(stack)) as talk:
         await speak(talk, SAID + silence(1))
 

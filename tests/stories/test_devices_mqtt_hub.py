@@ -198,7 +198,7 @@ async def test_a_broker_that_remembers_is_not_told_again(own_mosquitto: Broker) 
         await lamp.line.hear(changes)
         assert devices._hub._client is not None
         connected_at, since = devices._hub.connected_at, await lamp.line.settled()
-        devices._hub._client._client.socket().shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+        devices._hub._client._client.socket().shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]  # connected, so it has one
         await eventually(lambda: devices._hub.connected_at != connected_at and devices._hub._reminded)
         assert devices._hub._retained == {lamp.topic}
         assert not devices._hub._untold

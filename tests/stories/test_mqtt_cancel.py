@@ -1,7 +1,8 @@
 """Whoever waits for a broker can be cancelled at any moment, and is."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
 
 import aiomqtt
 import pytest
@@ -56,6 +57,15 @@ async def deaf() -> AsyncIterator[str]:
         over.set()
 
 
+async def is_cancelled(work: Coroutine[Any, Any, None], inside: asyncio.Event) -> bool:
+    """Whether work ends cancelled that is told to, once it is inside."""
+    task = asyncio.create_task(work)
+    await inside.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    return task.cancelled()
+
+
 async def test_a_good_bye_that_nobody_hears_takes_no_cancellings_place(deaf: str) -> None:
     inside = asyncio.Event()
 
@@ -65,11 +75,7 @@ async def test_a_good_bye_that_nobody_hears_takes_no_cancellings_place(deaf: str
             inside.set()
             await asyncio.Event().wait()
 
-    speaking = asyncio.create_task(speak())
-    await inside.wait()
-    speaking.cancel()
-    await asyncio.wait({speaking})
-    assert speaking.cancelled()
+    assert await is_cancelled(speak(), inside)
 
 
 async def test_a_good_bye_that_nobody_hears_is_told_where_nothing_else_is_wrong(deaf: str) -> None:
@@ -97,8 +103,4 @@ async def test_what_comes_amid_a_good_bye_takes_no_cancellings_place(
             inside.set()
             await asyncio.Event().wait()
 
-    speaking = asyncio.create_task(speak())
-    await inside.wait()
-    speaking.cancel()
-    await asyncio.wait({speaking})
-    assert speaking.cancelled()
+    assert await is_cancelled(speak(), inside)
